@@ -19,13 +19,13 @@ fn check_with(path: &str, bytes: &[u8], options: &LoadOptions, force: bool) {
     let (experiment, resolved) = match load_and_resolve(Path::new(path), bytes, options, &context) {
         Ok(both) => both,
         Err(problems) => {
-            assert!(problems.errors() > 0, "refused without a reason");
+            assert!(problems.error_count() > 0, "refused without a reason");
             assert_printable(&problems.to_string());
-            assert_printable(&problems.lines());
+            assert_printable(&problems.format_lines());
             return;
         }
     };
-    assert_eq!(resolved.warnings.errors(), 0, "an error among the warnings");
+    assert_eq!(resolved.warnings.error_count(), 0, "an error among the warnings");
     assert_printable(&resolved.warnings.to_string());
     assert_printable(&resolved.plan.describe());
     for toml in [resolved.plan.to_toml(), experiment.to_toml()] {

@@ -19,14 +19,14 @@ const BUILDS: [(&str, &[&str]); 3] = [
 
 /// Builds, and measures the parts of each program. With `--quick` only the build of `./x demo`: the
 /// others take long.
-pub fn measure(args: &Args) -> Result<Value, String> {
+pub fn measure_builds(args: &Args) -> Result<Value, String> {
     let builds = BUILDS.iter().filter(|(name, _)| !args.quick || *name == "demo");
-    builds.map(|(name, arguments)| built(name, arguments)).collect()
+    builds.map(|(name, arguments)| build_and_measure(name, arguments)).collect()
 }
 
-fn built(name: &str, arguments: &[&str]) -> Result<Value, String> {
+fn build_and_measure(name: &str, arguments: &[&str]) -> Result<Value, String> {
     let target = tempfile::tempdir().map_err(|why| why.to_string())?;
-    let host = host()?;
+    let host = host_triple()?;
     let before = tools::cpu_of_children()?;
     let start = Instant::now();
     let mut command = Command::new("cargo");
@@ -54,7 +54,7 @@ fn built(name: &str, arguments: &[&str]) -> Result<Value, String> {
     let (wall, cpu) = (start.elapsed().as_secs_f64(), tools::cpu_of_children()? - before);
     let (crates, program) = said_by_cargo(&String::from_utf8_lossy(&output.stdout));
     let program = program.ok_or("cargo names no program")?;
-    let program = parts::of(&program)?;
+    let program = parts::measure_parts(&program)?;
     println!("{name}: {cpu:.0} s of CPU, {wall:.0} s, {crates} crates, {} bytes", program["bytes"]);
     Ok(json!({
         "name": name, "cpu_seconds": cpu, "wall_seconds": wall, "crates": crates,
@@ -65,15 +65,15 @@ fn built(name: &str, arguments: &[&str]) -> Result<Value, String> {
 /// The number of crates, and the program.
 fn said_by_cargo(messages: &str) -> (usize, Option<PathBuf>) {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let made: Vec<Value> =
+    let artifacts: Vec<Value> =
         messages.filter(|message| message["reason"] == "compiler-artifact").collect();
     let crates: std::collections::BTreeSet<&str> =
-        made.iter().filter_map(|one| one["package_id"].as_str()).collect();
-    let program = made.iter().rev().find_map(|one| one["executable"].as_str());
+        artifacts.iter().filter_map(|one| one["package_id"].as_str()).collect();
+    let program = artifacts.iter().rev().find_map(|one| one["executable"].as_str());
     (crates.len(), program.map(|path| Path::new(path).to_owned()))
 }
 
-fn host() -> Result<String, String> {
+fn host_triple() -> Result<String, String> {
     let output =
         Command::new("rustc").arg("-vV").output().map_err(|why| format!("rustc: {why}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
-use turns::{Running, compare, start};
+use turns::{Running, compare_ways, start_quietly};
 
 /// The time until the slowest of them has begun.
 const STARTED: Duration = Duration::from_millis(1_500);
@@ -40,22 +40,26 @@ const LTTNG: &str = "lttng create punctual-bench --output=out && lttng enable-ev
                      lttng start && trap 'lttng destroy punctual-bench' INT && sleep infinity";
 
 impl Way {
-    fn command(self, program: &Path, target: u32) -> Command {
+    fn attach_command(self, program: &Path, target: u32) -> Command {
         let pid = target.to_string();
-        let of = |program: &Path, words: &[&str]| {
+        let command_with = |program: &Path, words: &[&str]| {
             let mut command = Command::new(program);
             command.args(words);
             command
         };
         match self {
-            Way::Attach => of(program, &["attach", &pid, "--quiet", "--output", "out"]),
+            Way::Attach => command_with(program, &["attach", &pid, "--quiet", "--output", "out"]),
             Way::Explain => {
-                of(program, &["attach", &pid, "--quiet", "--explain", "--output", "out"])
+                command_with(program, &["attach", &pid, "--quiet", "--explain", "--output", "out"])
             }
-            Way::PerfTrace => of(Path::new("perf"), &["trace", "-s", "-p", &pid, "-o", "out"]),
-            Way::PerfSched => of(Path::new("perf"), &["sched", "record", "-o", "out"]),
-            Way::Strace => of(Path::new("strace"), &["-c", "-f", "-p", &pid, "-o", "out"]),
-            Way::Lttng => of(Path::new("sh"), &["-c", LTTNG]),
+            Way::PerfTrace => {
+                command_with(Path::new("perf"), &["trace", "-s", "-p", &pid, "-o", "out"])
+            }
+            Way::PerfSched => command_with(Path::new("perf"), &["sched", "record", "-o", "out"]),
+            Way::Strace => {
+                command_with(Path::new("strace"), &["-c", "-f", "-p", &pid, "-o", "out"])
+            }
+            Way::Lttng => command_with(Path::new("sh"), &["-c", LTTNG]),
         }
     }
 
@@ -84,11 +88,11 @@ struct Beside {
 }
 
 /// The increase of percentiles of the program's own figures.
-pub fn measure(args: &Args) -> Result<Value, String> {
+pub fn measure_disturbance(args: &Args) -> Result<Value, String> {
     let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| way.is_possible()).collect();
-    compare(args, &ways, |program, target, way| {
+    compare_ways(args, &ways, |program, target, way| {
         let place = tempfile::tempdir().map_err(|why| why.to_string())?;
-        let running = start(way.command(program, target).current_dir(place.path()))?;
+        let running = start_quietly(way.attach_command(program, target).current_dir(place.path()))?;
         sleep(STARTED);
         Ok(Beside { _program: running, _place: place })
     })

@@ -37,7 +37,7 @@ pub struct Args {
 
 fn main() {
     let args = Args::parse();
-    let ended = compare(&args);
+    let ended = run_comparisons(&args);
     if let Err(why) = ended {
         eprintln!("error: {why}");
         std::process::exit(1);
@@ -47,17 +47,17 @@ fn main() {
 /// A part of the comparison, by its name in the results.
 type Part = (&'static str, fn(&Args) -> Result<Value, String>);
 
-fn compare(args: &Args) -> Result<(), String> {
+fn run_comparisons(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
-    results.insert("machine".into(), write::machine());
+    results.insert("machine".into(), write::describe_machine());
     results.insert("quick".into(), args.quick.into());
     let parts: [Part; 6] = [
         ("one_millisecond", rounds::one_millisecond),
-        ("recording", recording::measure),
-        ("disturbance_attached", disturbance_attached::measure),
-        ("working_set", working_set::measure),
-        ("points", points::measure),
-        ("build", build::measure),
+        ("recording", recording::measure_recorders),
+        ("disturbance_attached", disturbance_attached::measure_disturbance),
+        ("working_set", working_set::measure_working_sets),
+        ("points", points::measure_points),
+        ("build", build::measure_builds),
     ];
     if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part))
     {
@@ -70,5 +70,5 @@ fn compare(args: &Args) -> Result<(), String> {
             results.insert(name.into(), part(args)?);
         }
     }
-    write::results(&args.results, &Value::Object(results))
+    write::write_results(&args.results, &Value::Object(results))
 }

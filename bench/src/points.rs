@@ -13,16 +13,17 @@ const FILES: [(&str, &str); 2] =
 const SESSION: &str = "punctual-bench";
 
 /// Means of batches, and the intended ratios.
-pub fn measure(args: &Args) -> Result<Value, String> {
+pub fn measure_points(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let lttng = build(place.path())?;
+    let lttng = build_program(place.path())?;
     let points = place.path().join("points");
-    private(&points)?;
+    create_private(&points)?;
     // LTTng may be installed but its session refused: the other ways are compared without it.
-    let session = lttng.then(|| Session::start(place.path())).transpose().unwrap_or_else(|why| {
-        println!("SKIPPED: no session of LTTng: {why}");
-        None
-    });
+    let session =
+        lttng.then(|| Session::start_session(place.path())).transpose().unwrap_or_else(|why| {
+            println!("SKIPPED: no session of LTTng: {why}");
+            None
+        });
     let mut command = Command::new(std::path::absolute(&args.punctual).map_err(|e| e.to_string())?);
     command.args(["trace", "-q", "--events", "none", "--output", "recorded", "--", "./cost"]);
     command.arg(if args.quick { "30" } else { "400" }).env("PUNCTUAL_POINTS_DIR", &points);
@@ -39,10 +40,10 @@ pub fn measure(args: &Args) -> Result<Value, String> {
         "what a record costs (ns, median of the means of batches), and how many test points that \
          is:"
     );
-    table(&String::from_utf8_lossy(&output.stdout))
+    compare_ways(&String::from_utf8_lossy(&output.stdout))
 }
 
-fn table(text: &str) -> Result<Value, String> {
+fn compare_ways(text: &str) -> Result<Value, String> {
     let mut ways = Vec::new();
     for line in text.lines() {
         let mut words = line.split_whitespace();
@@ -66,13 +67,13 @@ fn table(text: &str) -> Result<Value, String> {
 }
 
 /// Builds the program, and returns whether LTTng-UST is in it.
-fn build(place: &Path) -> Result<bool, String> {
+fn build_program(place: &Path) -> Result<bool, String> {
     for (name, text) in FILES {
         std::fs::write(place.join(name), text).map_err(|e| e.to_string())?;
     }
     let installed = place.join("library");
     let install = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/testpoint/c/install");
-    done(Command::new(install).arg(&installed).stdout(Stdio::null()))?;
+    run_to_success(Command::new(install).arg(&installed).stdout(Stdio::null()))?;
     let compile = |extra: &[&str]| {
         let mut command = Command::new("cc");
         command
@@ -83,9 +84,10 @@ fn build(place: &Path) -> Result<bool, String> {
         let libraries = libraries.map(|part| installed.join(format!("lib/libpunctual-{part}.a")));
         command.args(libraries).args(extra).args(["-lpthread", "-ldl", "-lm"]);
         command.current_dir(place).stderr(Stdio::null());
-        done(&mut command)
+        run_to_success(&mut command)
     };
-    let has_session = done(Command::new("lttng").arg("--version").stdout(Stdio::null())).is_ok();
+    let has_session =
+        run_to_success(Command::new("lttng").arg("--version").stdout(Stdio::null())).is_ok();
     if has_session && compile(&["-DLTTNG", "-llttng-ust"]).is_ok() {
         return Ok(true);
     }
@@ -94,12 +96,12 @@ fn build(place: &Path) -> Result<bool, String> {
 }
 
 /// A directory accessible only to its owner, as applications require.
-fn private(path: &PathBuf) -> Result<(), String> {
+fn create_private(path: &PathBuf) -> Result<(), String> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().mode(0o700).create(path).map_err(|e| e.to_string())
 }
 
-fn done(command: &mut Command) -> Result<(), String> {
+fn run_to_success(command: &mut Command) -> Result<(), String> {
     let status = command.stdin(Stdio::null()).status().map_err(|e| format!("{command:?}: {e}"))?;
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
 }
@@ -108,24 +110,24 @@ fn done(command: &mut Command) -> Result<(), String> {
 struct Session;
 
 impl Session {
-    fn start(place: &Path) -> Result<Session, String> {
-        lttng(&["create", SESSION, &format!("--output={}", place.join("lttng").display())])?;
+    fn start_session(place: &Path) -> Result<Session, String> {
+        run_lttng(&["create", SESSION, &format!("--output={}", place.join("lttng").display())])?;
         let session = Session;
         let channel =
             ["enable-channel", "-u", "all", "--subbuf-size=1M", "--num-subbuf=16", "-s", SESSION];
-        lttng(&channel)?;
-        lttng(&["enable-event", "-u", "punctual_bench:*", "-c", "all", "-s", SESSION])?;
-        lttng(&["start", SESSION])?;
+        run_lttng(&channel)?;
+        run_lttng(&["enable-event", "-u", "punctual_bench:*", "-c", "all", "-s", SESSION])?;
+        run_lttng(&["start", SESSION])?;
         Ok(session)
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let _ = lttng(&["destroy", SESSION]);
+        let _ = run_lttng(&["destroy", SESSION]);
     }
 }
 
-fn lttng(arguments: &[&str]) -> Result<(), String> {
-    done(Command::new("lttng").args(arguments).stdout(Stdio::null()))
+fn run_lttng(arguments: &[&str]) -> Result<(), String> {
+    run_to_success(Command::new("lttng").args(arguments).stdout(Stdio::null()))
 }

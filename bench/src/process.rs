@@ -17,20 +17,29 @@ pub struct Seen {
 }
 
 /// Runs a command to its end and watches it from `begin` to `end` after its start.
-pub fn watch(command: &mut Command, begin: Duration, end: Duration) -> Result<Seen, String> {
+pub fn watch_command(
+    command: &mut Command,
+    begin: Duration,
+    end: Duration,
+) -> Result<Seen, String> {
     let start = Instant::now();
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(|e| e.to_string())?;
-    let seen = look(&child, start, begin, end);
+    let observation = observe_child(&child, start, begin, end);
     let status = child.wait().map_err(|e| e.to_string())?;
     // 3 and 4 are punctual's verdicts on the machine.
     match status.code() {
-        Some(0 | 3 | 4) => seen,
+        Some(0 | 3 | 4) => observation,
         _ => Err(format!("{command:?}: {status}")),
     }
 }
 
-fn look(child: &Child, start: Instant, begin: Duration, end: Duration) -> Result<Seen, String> {
+fn observe_child(
+    child: &Child,
+    start: Instant,
+    begin: Duration,
+    end: Duration,
+) -> Result<Seen, String> {
     std::thread::sleep(begin.saturating_sub(start.elapsed()));
     let (first, at) = (cpu_ns(child.id())?, Instant::now());
     std::thread::sleep(end.saturating_sub(start.elapsed()));

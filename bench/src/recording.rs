@@ -12,10 +12,10 @@ use recorder::{Lost, Recorder};
 use serde_json::{Value, json};
 
 /// Slowdown and losses of each recorder, and the time to read its recording.
-pub fn measure(args: &Args) -> Result<Value, String> {
-    let pairs = pingpong::pairs()?;
+pub fn measure_recorders(args: &Args) -> Result<Value, String> {
+    let pairs = pingpong::pair_count()?;
     let (rounds, turns) = if args.quick { (2, 150_000) } else { (9, 800_000) };
-    let recorders = recorder::available(&args.punctual);
+    let recorders = recorder::available_recorders(&args.punctual);
     println!(
         "recording scheduling events of {pairs} pinned ping-pongs, {rounds} rounds of {turns} \
          turns, interleaved:"
@@ -38,9 +38,10 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     );
     let mut rows = Vec::new();
     for (recorder, rounds) in recorders.iter().zip(&results).skip(1) {
-        rows.push(row(recorder, rounds, &unrecorded));
+        rows.push(report_recorder(recorder, rounds, &unrecorded));
     }
-    let reading = reading::measure(&recorders, pairs, if args.quick { 150_000 } else { 850_000 })?;
+    let reading =
+        reading::measure_reading(&recorders, pairs, if args.quick { 150_000 } else { 850_000 })?;
     Ok(json!({
         "pairs": pairs, "turns": turns, "unrecorded_ns_per_switch": unrecorded,
         "recorders": rows, "reading": reading,
@@ -54,14 +55,14 @@ struct Round {
 
 fn one_round(recorder: &Recorder, pairs: usize, turns: u64) -> Result<Round, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let running = recorder.start(place.path())?;
-    let elapsed = pingpong::run(pairs, turns)?;
-    let lost = running.stop(pairs as u64 * turns * 2)?;
+    let running = recorder.start_recording(place.path())?;
+    let elapsed = pingpong::run_turns(pairs, turns)?;
+    let lost = running.stop_and_count(pairs as u64 * turns * 2)?;
     Ok(Round { ns_per_switch: elapsed.as_nanos() as f64 / (turns * 2) as f64, lost })
 }
 
 /// Slowdowns are computed between adjacent rounds.
-fn row(recorder: &Recorder, rounds: &[Round], unrecorded: &[f64]) -> Value {
+fn report_recorder(recorder: &Recorder, rounds: &[Round], unrecorded: &[f64]) -> Value {
     let slowdown = |(round, base): (&Round, &f64)| (round.ns_per_switch / base - 1.0) * 100.0;
     let slowdowns: Vec<f64> = rounds.iter().zip(unrecorded).map(slowdown).collect();
     let lost: Vec<u64> = rounds.iter().map(|round| round.lost.0).collect();

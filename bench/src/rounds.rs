@@ -6,7 +6,7 @@ use crate::tools::{self, Round};
 use serde_json::{Value, json};
 
 /// Rounds of both, in the order A B B A B A A B …: a drift of the machine affects both equally.
-fn interleave(
+fn interleave_rounds(
     args: &Args,
     rounds: usize,
     seconds: u64,
@@ -15,9 +15,9 @@ fn interleave(
     for round in 0..rounds {
         for turn in 0..2 {
             if (round + turn) % 2 == 0 {
-                ours.push(tools::punctual(&args.punctual, seconds)?);
+                ours.push(tools::run_punctual(&args.punctual, seconds)?);
             } else {
-                theirs.push(tools::cyclictest(seconds)?);
+                theirs.push(tools::run_cyclictest(seconds)?);
             }
         }
         eprint!(".");
@@ -26,7 +26,7 @@ fn interleave(
     Ok((ours, theirs))
 }
 
-fn compared(
+fn compare_figure(
     name: &str,
     unit: &str,
     rounds: &(Vec<Round>, Vec<Round>),
@@ -59,13 +59,23 @@ pub fn one_millisecond(args: &Args) -> Result<Value, String> {
         "period 1 ms, {rounds} rounds of {seconds} s each, interleaved; medians of punctual and \
          cyclictest:"
     );
-    let both = interleave(args, rounds, seconds)?;
+    let round_pairs = interleave_rounds(args, rounds, seconds)?;
     Ok(json!([
-        compared("mean latency within 1 ms", "µs", &both, |r| grouped_mean(&r.bins)),
-        compared("p50 latency", "µs", &both, |r| grouped_median(&r.bins)),
-        compared("max latency (never compared)", "µs", &both, |r| r.max),
-        compared("CPU time per sample", "µs", &both, cpu_per_sample),
-        compared("resident memory while measuring", "kB", &both, |r| r.seen.resident_kb as f64),
-        compared("peak of resident memory until then", "kB", &both, |r| r.seen.peak_kb as f64),
+        compare_figure("mean latency within 1 ms", "µs", &round_pairs, |r| grouped_mean(&r.bins)),
+        compare_figure("p50 latency", "µs", &round_pairs, |r| grouped_median(&r.bins)),
+        compare_figure("max latency (never compared)", "µs", &round_pairs, |r| r.max),
+        compare_figure("CPU time per sample", "µs", &round_pairs, cpu_per_sample),
+        compare_figure(
+            "resident memory while measuring",
+            "kB",
+            &round_pairs,
+            |r| r.seen.resident_kb as f64
+        ),
+        compare_figure(
+            "peak of resident memory until then",
+            "kB",
+            &round_pairs,
+            |r| r.seen.peak_kb as f64
+        ),
     ]))
 }

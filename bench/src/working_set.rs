@@ -10,9 +10,9 @@ use std::process::Command;
 const SIZES: [u64; 3] = [256 << 10, 1 << 20, 4 << 20];
 
 /// Both programs for each size, in turn; ns.
-pub fn measure(args: &Args) -> Result<Value, String> {
+pub fn measure_working_sets(args: &Args) -> Result<Value, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let Some(program) = tools::compiled("working_set", place.path()) else {
+    let Some(program) = tools::compile_program("working_set", place.path()) else {
         return Ok(Value::Null);
     };
     let rounds = if args.quick { 1 } else { 5 };
@@ -23,9 +23,9 @@ pub fn measure(args: &Args) -> Result<Value, String> {
     let mut rows = Vec::new();
     for size in SIZES {
         for round in 0..rounds {
-            let theirs = independent(&program, size)?;
+            let theirs = run_c_program(&program, size)?;
             let ours =
-                punctual(&args.punctual, &place.path().join(format!("{size}-{round}")), size)?;
+                run_punctual(&args.punctual, &place.path().join(format!("{size}-{round}")), size)?;
             println!("  {size:>8} B  C: {theirs:?}");
             println!("             punctual: {ours}");
             rows.push(
@@ -38,8 +38,8 @@ pub fn measure(args: &Args) -> Result<Value, String> {
 }
 
 /// After a switch, alone, the difference, and its quartiles.
-fn independent(program: &Path, size: u64) -> Result<Vec<f64>, String> {
-    let arguments = [size.to_string(), tools::cpu()?.to_string(), "200".to_owned()];
+fn run_c_program(program: &Path, size: u64) -> Result<Vec<f64>, String> {
+    let arguments = [size.to_string(), tools::last_online_cpu()?.to_string(), "200".to_owned()];
     let output = Command::new(program).args(arguments).output().map_err(|e| e.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     let figures: Vec<f64> =
@@ -52,8 +52,8 @@ fn independent(program: &Path, size: u64) -> Result<Vec<f64>, String> {
 }
 
 /// The row of the table `working-sets`.
-fn punctual(program: &Path, bundle: &Path, size: u64) -> Result<Value, String> {
-    let (cpu, set) = (tools::cpu()?.to_string(), format!("working_set=[\"{size}B\"]"));
+fn run_punctual(program: &Path, bundle: &Path, size: u64) -> Result<Value, String> {
+    let (cpu, set) = (tools::last_online_cpu()?.to_string(), format!("working_set=[\"{size}B\"]"));
     let mut command = Command::new(program);
     command.args([
         "measure", "switch", "--quiet", "--json", "--count", "4000", "--cpus", &cpu, "--set", &set,

@@ -16,7 +16,7 @@ fn version_of(program: &str, arguments: &[&str]) -> Option<String> {
 }
 
 /// The properties of the machine that affect the figures. No host name.
-pub fn machine() -> Value {
+pub fn describe_machine() -> Value {
     let guest = line_of("/proc/cpuinfo", "flags")
         .map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     json!({
@@ -38,7 +38,7 @@ fn file_name(text: &str) -> String {
 }
 
 /// Writes both files.
-pub fn results(directory: &Path, results: &Value) -> Result<(), String> {
+pub fn write_results(directory: &Path, results: &Value) -> Result<(), String> {
     let machine = &results["machine"];
     let text = |key: &str| machine[key].as_str().unwrap_or("unknown").to_owned();
     let guest = if machine["virtual_machine"].as_bool() == Some(true) { "-guest" } else { "" };
@@ -51,7 +51,7 @@ pub fn results(directory: &Path, results: &Value) -> Result<(), String> {
     std::fs::create_dir_all(directory)
         .map_err(|e| format!("cannot create {}: {e}", directory.display()))?;
     let json = serde_json::to_string_pretty(results).map_err(|e| e.to_string())?;
-    for (ending, content) in [("json", json), ("md", table(results))] {
+    for (ending, content) in [("json", json), ("md", format_results(results))] {
         let path = directory.join(format!("{stem}.{ending}"));
         std::fs::write(&path, content)
             .map_err(|e| format!("cannot write {}: {e}", path.display()))?;
@@ -61,13 +61,13 @@ pub fn results(directory: &Path, results: &Value) -> Result<(), String> {
 }
 
 /// Every comparison with all its rounds.
-fn table(results: &Value) -> String {
+fn format_results(results: &Value) -> String {
     let mut text = format!("# Side by side\n\n`{}`\n", results["machine"]);
     text += &one_millisecond(&results["one_millisecond"]);
-    text += &recording(&results["recording"]);
+    text += &format_recorders(&results["recording"]);
     text += &disturbance_attached(&results["disturbance_attached"]);
-    text += &points(&results["points"]);
-    text += &build(&results["build"]);
+    text += &format_points(&results["points"]);
+    text += &format_builds(&results["build"]);
     text
 }
 
@@ -80,8 +80,8 @@ fn one_millisecond(results: &Value) -> String {
     for row in rows {
         let number = |key: &str| row[key].as_f64().map_or("–".to_owned(), |n| format!("{n:.3}"));
         let rounds = |key: &str| {
-            let all = row[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
-            all.map(|n| format!("{n:.2}")).collect::<Vec<_>>().join(" ")
+            let numbers = row[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
+            numbers.map(|n| format!("{n:.2}")).collect::<Vec<_>>().join(" ")
         };
         text += &format!(
             "| {} | {} | {} | {} | {} | {} | {} |\n",
@@ -98,7 +98,7 @@ fn one_millisecond(results: &Value) -> String {
 }
 
 /// The cost of building, and the largest parts of each program.
-fn build(results: &Value) -> String {
+fn format_builds(results: &Value) -> String {
     let Some(builds) = results.as_array() else { return String::new() };
     let head = "\n## build\n\n| | s of CPU | s | crates | MB |\n|---|---|---|---|---|\n";
     let name = |part: &Value| part["name"].as_str().unwrap_or_default().to_owned();
@@ -140,7 +140,7 @@ fn disturbance_attached(results: &Value) -> String {
         .to_owned();
     for row in rows {
         let cells = ["added_p50_us", "added_p90_us", "added_p99_us", "added_p99_9_us"].map(|key| {
-            let [value, low, high] = [0, 1, 2].map(|place| cell(&row[key][place]));
+            let [value, low, high] = [0, 1, 2].map(|place| format_cell(&row[key][place]));
             format!("{value} ({low} to {high})")
         });
         text += &format!(
@@ -154,7 +154,7 @@ fn disturbance_attached(results: &Value) -> String {
 }
 
 /// Recorders of scheduling events.
-fn recording(results: &Value) -> String {
+fn format_recorders(results: &Value) -> String {
     if results.is_null() {
         return String::new();
     }
@@ -162,24 +162,30 @@ fn recording(results: &Value) -> String {
                     |\n|---|---|---|---|\n"
         .to_owned();
     for row in results["recorders"].as_array().into_iter().flatten() {
-        let all = |key: &str| {
-            row[key].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join(" ")
+        let joined_cells = |key: &str| {
+            row[key].as_array().into_iter().flatten().map(format_cell).collect::<Vec<_>>().join(" ")
         };
-        let (name, median) =
-            (row["name"].as_str().unwrap_or_default(), cell(&row["median_slowdown_percent"]));
-        text += &format!("| {name} | {median} | {} | {} |\n", all("slowdown_percent"), all("lost"));
+        let (name, median) = (
+            row["name"].as_str().unwrap_or_default(),
+            format_cell(&row["median_slowdown_percent"]),
+        );
+        text += &format!(
+            "| {name} | {median} | {} | {} |\n",
+            joined_cells("slowdown_percent"),
+            joined_cells("lost")
+        );
     }
     text += "\n| reading | events | s | events a second |\n|---|---|---|---|\n";
     for (name, row) in results["reading"].as_object().into_iter().flatten() {
         let [events, seconds, rate] =
-            ["events", "seconds", "events_per_second"].map(|key| cell(&row[key]));
+            ["events", "seconds", "events_per_second"].map(|key| format_cell(&row[key]));
         text += &format!("| {name} | {events} | {seconds} | {rate} |\n");
     }
     text
 }
 
 /// Ways to leave a record.
-fn points(results: &Value) -> String {
+fn format_points(results: &Value) -> String {
     if results.is_null() {
         return String::new();
     }
@@ -188,15 +194,15 @@ fn points(results: &Value) -> String {
     for (name, row) in results.as_object().into_iter().flatten() {
         text += &format!(
             "| {name} | {} | {} |\n",
-            cell(&row["median_ns"]),
-            cell(&row["per_test_point"])
+            format_cell(&row["median_ns"]),
+            format_cell(&row["per_test_point"])
         );
     }
     text
 }
 
 /// A number with its significant digits.
-fn cell(value: &Value) -> String {
+fn format_cell(value: &Value) -> String {
     if let Some(text) = value.as_str() {
         return text.to_owned();
     }
@@ -221,7 +227,7 @@ mod tests {
             "name": "demo", "cpu_seconds": 210.4, "wall_seconds": 132.0, "crates": 103,
             "program": program,
         });
-        let text = super::table(&json!({ "machine": null, "build": [build] }));
+        let text = super::format_results(&json!({ "machine": null, "build": [build] }));
         assert!(text.contains("| demo | 210 | 132 | 103 | 38.80 |\n"), "{text}");
         assert!(text.contains("of `demo` by sections, MB of 38.80:\n\n- .text: 20.00\n"), "{text}");
         assert!(text.contains("by crates, MB of 38.80:\n\n- core: 5.00\n"), "{text}");

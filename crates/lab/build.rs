@@ -12,7 +12,7 @@ fn main() {
     println!("cargo:rerun-if-changed={SOURCE}");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let library = out.join("exact.so");
-    let bytes = match compiled(&library) {
+    let bytes = match compile_plugin(&library) {
         Ok(()) => fs::read(&library).expect("it was just linked"),
         Err(why) => {
             println!("cargo:warning=`explain --exact` will be unavailable: {why}");
@@ -26,7 +26,7 @@ fn main() {
 
 /// Compiles with the C compiler for programs of the machine, independent of punctual's own linking:
 /// QEMU loads the library.
-fn compiled(library: &Path) -> Result<(), String> {
+fn compile_plugin(library: &Path) -> Result<(), String> {
     println!("cargo:rerun-if-env-changed=PUNCTUAL_HEAP_CC");
     let arch = env::var("CARGO_CFG_TARGET_ARCH").map_err(|why| why.to_string())?;
     let native = env::var("HOST").is_ok_and(|host| host.starts_with(&format!("{arch}-")));

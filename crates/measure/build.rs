@@ -19,7 +19,7 @@ fn main() {
         .extra_warnings(true)
         .compile("punctual_heap");
     let program = out.join("heap");
-    let bytes = match linked(&program) {
+    let bytes = match link_program(&program) {
         Ok(()) => fs::read(&program).expect("it was just linked"),
         Err(why) => {
             println!(
@@ -35,7 +35,7 @@ fn main() {
 
 /// Links with the C compiler for programs of the machine: that of the target's architecture with
 /// glibc, whatever punctual itself is linked with.
-fn linked(program: &Path) -> Result<(), String> {
+fn link_program(program: &Path) -> Result<(), String> {
     println!("cargo:rerun-if-env-changed=PUNCTUAL_HEAP_CC");
     let arch = env::var("CARGO_CFG_TARGET_ARCH").map_err(|why| why.to_string())?;
     let native = env::var("HOST").is_ok_and(|host| host.starts_with(&format!("{arch}-")));

@@ -13,10 +13,13 @@ fn main() {
     // The profile `quick` alone is a release at this level. A build for tests is known by its
     // assertions.
     let quick = is("PROFILE", "release") && is("OPT_LEVEL", "1");
-    let without: Vec<&str> = FEATURES.into_iter().filter(|feature| !has(feature)).collect();
+    let missing_features: Vec<&str> =
+        FEATURES.into_iter().filter(|feature| !has(feature)).collect();
     let mut differs = Vec::new();
     differs.extend(quick.then(|| "quick build".to_owned()));
-    differs.extend((!without.is_empty()).then(|| format!("without {}", without.join(", "))));
+    differs.extend(
+        (!missing_features.is_empty()).then(|| format!("without {}", missing_features.join(", "))),
+    );
     let version = env::var("CARGO_PKG_VERSION").expect("cargo sets CARGO_PKG_VERSION");
     let differs = differs.join(", ");
     match differs.is_empty() {

@@ -34,13 +34,13 @@ fn main() {
     let architecture = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets CARGO_CFG_TARGET_ARCH");
     let header = fs::read_to_string("bpf/wire.h").expect("bpf/wire.h is part of the source");
     fs::write(out.join("wire_generated.rs"), rust_of(&header)).expect("OUT_DIR is writable");
-    let each = PROGRAMS.map(|program| (program, program.to_owned(), None));
+    let plain_builds = PROGRAMS.map(|program| (program, program.to_owned(), None));
     let flight = FLIGHT.map(|program| (program, format!("{program}_flight"), Some("-DFLIGHT")));
-    for (source, program, define) in each.into_iter().chain(flight) {
+    for (source, program, define) in plain_builds.into_iter().chain(flight) {
         let object = out.join(format!("{program}.bpf.o"));
         let wanted = env::var_os("CARGO_FEATURE_BPF").is_some();
         if wanted && ARCHITECTURES.contains(&architecture.as_str()) {
-            compile(
+            compile_program(
                 &architecture,
                 define,
                 Path::new("bpf").join(format!("{source}.bpf.c")),
@@ -58,7 +58,7 @@ fn main() {
     }
 }
 
-fn compile(architecture: &str, define: Option<&str>, source: PathBuf, object: &Path) {
+fn compile_program(architecture: &str, define: Option<&str>, source: PathBuf, object: &Path) {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let mut command = Command::new(&clang);
     command.args([
@@ -114,7 +114,7 @@ fn rust_of(header: &str) -> String {
             }
             (Some(_), ["};"]) => {
                 if let Some((name, fields)) = fields.take() {
-                    rust.push_str(&structure(&name, &fields));
+                    rust.push_str(&generate_structure(&name, &fields));
                 }
             }
             (Some((_, fields)), [kind, name, ..]) => {
@@ -133,7 +133,7 @@ fn rust_of(header: &str) -> String {
     rust
 }
 
-fn structure(name: &str, fields: &[CField]) -> String {
+fn generate_structure(name: &str, fields: &[CField]) -> String {
     let camel: String = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
     let (mut members, mut reads, mut writes, mut offset) =
         (String::new(), String::new(), String::new(), 0);

@@ -2,7 +2,7 @@
 //! requirement is met that is not met in the whole one, and neither is the run.
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::{Summary, VerdictWord};
-use punctual_stats::summarize;
+use punctual_stats::summarize_bundle;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ fn copy(from: &Path, to: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
 }
 
 fn summary(directory: &Path) -> Option<Summary> {
-    Bundle::open(directory).ok().map(|bundle| summarize(&bundle))
+    Bundle::open(directory).ok().map(|bundle| summarize_bundle(&bundle))
 }
 
 fn requirements(summary: &Summary) -> impl Iterator<Item = ([String; 3], VerdictWord)> {

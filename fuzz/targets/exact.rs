@@ -14,9 +14,9 @@ pub fn fuzz(bytes: &[u8]) {
     let code = vec![ExecutableBytes { offset: 0, bytes: vec![0; 4096] }];
     let functions = vec![(0, 64, "main".to_owned()), (64, 0, "loop".to_owned())];
     let programs = [Program { name: "load".to_owned(), code, functions }];
-    let exact = Exact::of(
+    let exact = Exact::from_dump(
         &dump,
-        &FunctionTable::of(&dump, KernelSymbols::parse(KALLSYMS), &programs),
+        &FunctionTable::from_dump(&dump, KernelSymbols::parse(KALLSYMS), &programs),
         Nanos(8),
     );
     for sample in exact.worst.iter().chain(&exact.ordinary) {

@@ -1,6 +1,8 @@
 //! Records as a kernel might write them, explained: parts add up, each is proven or unknown.
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
-use punctual_explain::explain::{Cause, LatencyInterval, Part, StartKind, explain, rank};
+use punctual_explain::explain::{
+    Cause, LatencyInterval, Part, StartKind, explain_sample, rank_culprits,
+};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 use punctual_record::wire;
@@ -21,13 +23,18 @@ pub fn fuzz(bytes: &[u8]) {
         woke: at(head[1]),
         kind: if head[4] & 1 == 0 { StartKind::Timer } else { StartKind::Interval },
     };
-    let gaps = if head[4] & 2 == 0 { Gaps::of(events.iter().copied()) } else { Gaps::default() };
-    let explanation =
-        explain(interval, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
+    let gaps =
+        if head[4] & 2 == 0 { Gaps::from_events(events.iter().copied()) } else { Gaps::default() };
+    let explanation = explain_sample(
+        interval,
+        &events,
+        &Coverage::from_span(MonotonicNs(0), MonotonicNs(0)),
+        &gaps,
+    );
     assert!(explanation.adds_up());
     check(&explanation.parts, &events);
     assert_eq!(
-        rank([&explanation], &Default::default(), Nanos::ZERO).latency,
+        rank_culprits([&explanation], &Default::default(), Nanos::ZERO).latency,
         explanation.latency()
     );
 }

@@ -15,7 +15,7 @@ pub fn fuzz(bytes: &[u8]) {
     for (is_to, seen) in &points {
         if !*is_to {
             matcher.from(*seen);
-        } else if let Some(from) = matcher.to(*seen) {
+        } else if let Some(from) = matcher.match_end(*seen) {
             found.push((from.at.ns(), seen.at.ns()));
         }
     }

@@ -11,7 +11,8 @@ static CLOCK: OnceLock<ClockPairs> = OnceLock::new();
 
 fn clock() -> &'static ClockPairs {
     CLOCK.get_or_init(|| {
-        let mut clock = ClockPairs::of(Pair { ticks: 1_000, monotonic: 1_000_000, error: 10 });
+        let mut clock =
+            ClockPairs::from_pair(Pair { ticks: 1_000, monotonic: 1_000_000, error: 10 });
         for step in 1..8 {
             clock.add(Pair {
                 ticks: 1_000 + step * 300_000_000,

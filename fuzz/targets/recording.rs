@@ -28,9 +28,9 @@ pub fn fuzz(bytes: &[u8]) {
             last: MonotonicNs(i64::MAX),
         };
         let writer = RecordingWriter::create(&place, &document).expect("a recording");
-        let mut lane = writer.lane(0, None);
-        lane.append(&block, bytes).expect("a block");
-        lane.append(&block, b"").expect("a block");
+        let mut lane = writer.new_lane(0, None);
+        lane.append_block(&block, bytes).expect("a block");
+        lane.append_block(&block, b"").expect("a block");
         read(&place);
         let _ = fs::remove_dir_all(&directory);
     }
@@ -38,7 +38,7 @@ pub fn fuzz(bytes: &[u8]) {
 
 fn read(place: &Path) -> Option<punctual_bundle::RecordingDocument> {
     let recording = RecordingReader::open(place)?;
-    let _ = (recording.recorded().lost(), recording.encodings());
+    let _ = (recording.count_recorded().lost_count(), recording.encodings());
     for block in recording.sources.values().flat_map(|source| &source.blocks) {
         let _ = block.read();
     }

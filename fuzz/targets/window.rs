@@ -24,7 +24,7 @@ pub fn fuzz(bytes: &[u8]) {
     fs::write(place.join("windows").join(file), &sound).expect("a file in a temporary directory");
     fs::write(place.join("windows/windows.json"), head).expect("a file in a temporary directory");
     if let Some(windows) = WindowsReader::open(&place) {
-        let _ = windows.findings();
+        let _ = windows.limit_findings();
         for window in &windows.windows {
             let _ = window.read();
         }

@@ -17,5 +17,5 @@ pub fn fuzz(bytes: &[u8]) {
     let mut third = Vec::new();
     second.iter().for_each(|event| wire::encode(event, &mut third));
     assert_eq!(third, again);
-    let _ = wire::count(bytes);
+    let _ = wire::count_records(bytes);
 }

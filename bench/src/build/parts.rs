@@ -9,16 +9,17 @@ use std::path::Path;
 /// The largest of each, in order.
 const SHOWN: usize = 25;
 
-pub fn of(program: &Path) -> Result<Value, String> {
+pub fn measure_parts(program: &Path) -> Result<Value, String> {
     let bytes = std::fs::read(program).map_err(|why| format!("{}: {why}", program.display()))?;
     let file = ElfBytes::<AnyEndian>::minimal_parse(&bytes)
         .map_err(|why| format!("{}: {why}", program.display()))?;
-    let sections = sections(&file).map_err(|why| why.to_string())?;
-    let crates = crates(&file).map_err(|why| why.to_string())?;
-    Ok(json!({ "bytes": bytes.len(), "sections": largest(sections), "crates": largest(crates) }))
+    let sections = section_sizes(&file).map_err(|why| why.to_string())?;
+    let crates = crate_sizes(&file).map_err(|why| why.to_string())?;
+    Ok(json!({ "bytes": bytes.len(), "sections": largest_parts(sections),
+            "crates": largest_parts(crates) }))
 }
 
-fn largest(parts: BTreeMap<String, u64>) -> Vec<Value> {
+fn largest_parts(parts: BTreeMap<String, u64>) -> Vec<Value> {
     let mut parts: Vec<(String, u64)> = parts.into_iter().collect();
     parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     parts.truncate(SHOWN);
@@ -26,7 +27,7 @@ fn largest(parts: BTreeMap<String, u64>) -> Vec<Value> {
 }
 
 /// Sections that take room in the file.
-fn sections(file: &ElfBytes<AnyEndian>) -> Result<BTreeMap<String, u64>, elf::ParseError> {
+fn section_sizes(file: &ElfBytes<AnyEndian>) -> Result<BTreeMap<String, u64>, elf::ParseError> {
     let (headers, names) = file.section_headers_with_strtab()?;
     let (Some(headers), Some(names)) = (headers, names) else { return Ok(BTreeMap::new()) };
     let mut sizes = BTreeMap::new();
@@ -38,7 +39,7 @@ fn sections(file: &ElfBytes<AnyEndian>) -> Result<BTreeMap<String, u64>, elf::Pa
 
 /// Code and data with symbols, by the crate in the symbol's name: for a generic function, the crate
 /// that defines it.
-fn crates(file: &ElfBytes<AnyEndian>) -> Result<BTreeMap<String, u64>, elf::ParseError> {
+fn crate_sizes(file: &ElfBytes<AnyEndian>) -> Result<BTreeMap<String, u64>, elf::ParseError> {
     let mut sizes = BTreeMap::new();
     let Some((symbols, names)) = file.symbol_table()? else { return Ok(sizes) };
     for symbol in
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn a_program_has_sections_and_crates() {
         let own = std::env::current_exe().unwrap();
-        let parts = of(&own).unwrap();
+        let parts = measure_parts(&own).unwrap();
         let names = |key: &str| {
             parts[key].as_array().unwrap().iter().map(|one| one["name"].clone()).collect::<Vec<_>>()
         };

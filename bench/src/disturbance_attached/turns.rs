@@ -5,7 +5,7 @@
 use crate::Args;
 use crate::figures::median;
 use crate::tools;
-use punctual_sys::clock::monotonic;
+use punctual_sys::clock::monotonic_now;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, kill_process};
@@ -46,7 +46,7 @@ struct Seen {
 /// The increase of percentiles of the measuring process, with the 95 % interval of resampled
 /// rounds. `switch_on` starts a way beside that process, given the compared
 /// program and that process's id; it ends when the returned value is dropped.
-pub(super) fn compare<W: Copy, K>(
+pub(super) fn compare_ways<W: Copy, K>(
     args: &Args,
     ways: &[(W, &str)],
     switch_on: impl Fn(&Path, u32, W) -> Result<K, String>,
@@ -58,40 +58,40 @@ pub(super) fn compare<W: Copy, K>(
          beside each way, and as long without:"
     );
     let punctual = std::path::absolute(&args.punctual).map_err(|why| why.to_string())?;
-    let measuring = Measuring::start(&punctual)?;
+    let measuring = Measuring::start_run(&punctual)?;
     let mut turns = Vec::new();
     for round in 0..rounds {
         for place in 0..ways.len() {
             let way = (place + round) % ways.len();
-            let off = window(length);
+            let off = wait_for_window(length);
             let kept = switch_on(&punctual, measuring.running.0.id(), ways[way].0)?;
-            turns.push(Turn { way, off, on: window(length) });
+            turns.push(Turn { way, off, on: wait_for_window(length) });
             drop(kept);
         }
         eprint!(".");
     }
-    let last = window(length);
+    let last = wait_for_window(length);
     eprintln!();
-    let samples = measuring.end()?;
+    let samples = measuring.end_and_export()?;
     let next_off = |place: usize| turns.get(place + 1).map_or(last, |turn: &Turn| turn.off);
-    let seen: Vec<(usize, Seen)> = turns
+    let turn_results: Vec<(usize, Seen)> = turns
         .iter()
         .enumerate()
-        .map(|(place, turn)| (turn.way, seen(&samples, turn, next_off(place))))
+        .map(|(place, turn)| (turn.way, evaluate_turn(&samples, turn, next_off(place))))
         .collect();
     let row = |(way, (_, name)): (usize, &(W, &str))| {
-        let own: Vec<&Seen> =
-            seen.iter().filter(|(of, _)| *of == way).map(|(_, seen)| seen).collect();
-        row(name, &own)
+        let own_turns: Vec<&Seen> =
+            turn_results.iter().filter(|(of, _)| *of == way).map(|(_, seen)| seen).collect();
+        report_way(name, &own_turns)
     };
     Ok(ways.iter().enumerate().map(row).collect())
 }
 
-fn window(length: Duration) -> Window {
+fn wait_for_window(length: Duration) -> Window {
     sleep(SETTLED);
-    let from = monotonic();
+    let from = monotonic_now();
     sleep(length);
-    (from.0, monotonic().0)
+    (from.0, monotonic_now().0)
 }
 
 /// A program that is interrupted, and awaited, when it is dropped.
@@ -104,7 +104,7 @@ impl Drop for Running {
     }
 }
 
-pub(super) fn start(command: &mut Command) -> Result<Running, String> {
+pub(super) fn start_quietly(command: &mut Command) -> Result<Running, String> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().map(Running).map_err(|why| format!("{command:?}: {why}"))
 }
@@ -117,13 +117,13 @@ struct Measuring<'p> {
 }
 
 impl Measuring<'_> {
-    fn start(program: &Path) -> Result<Measuring<'_>, String> {
+    fn start_run(program: &Path) -> Result<Measuring<'_>, String> {
         let place = tempfile::tempdir().map_err(|why| why.to_string())?;
-        fs::write(place.path().join("bench.toml"), tools::timer("2h")?)
+        fs::write(place.path().join("bench.toml"), tools::timer_experiment("2h")?)
             .map_err(|why| why.to_string())?;
         let mut run = Command::new(program);
         let run = run.args(["run", "-q", "bench.toml", "-o", "out"]);
-        let running = start(run.current_dir(place.path()))?;
+        let running = start_quietly(run.current_dir(place.path()))?;
         let begun = Instant::now();
         while !place.path().join("out/phases/000").exists() {
             if begun.elapsed() > Duration::from_secs(10) {
@@ -136,7 +136,7 @@ impl Measuring<'_> {
     }
 
     /// The due time and the latency of each sample, in time order.
-    fn end(self) -> Result<Vec<(i64, i64)>, String> {
+    fn end_and_export(self) -> Result<Vec<(i64, i64)>, String> {
         drop(self.running);
         let mut export = Command::new(self.program);
         let export =
@@ -158,7 +158,7 @@ impl Measuring<'_> {
 }
 
 /// The latencies of the samples due in a window.
-fn within(samples: &[(i64, i64)], (from, to): Window) -> Vec<i64> {
+fn latencies_in_window(samples: &[(i64, i64)], (from, to): Window) -> Vec<i64> {
     let [begin, end] = [from, to].map(|at| samples.partition_point(|(due, _)| *due < at));
     samples[begin..end.max(begin)].iter().map(|(_, latency)| *latency).collect()
 }
@@ -173,18 +173,19 @@ fn percentile(values: &[i64], share: f64) -> f64 {
     *values.select_nth_unstable(rank - 1).1 as f64 / 1e3
 }
 
-fn seen(samples: &[(i64, i64)], turn: &Turn, after: Window) -> Seen {
-    let [before, on, after] = [turn.off, turn.on, after].map(|window| within(samples, window));
+fn evaluate_turn(samples: &[(i64, i64)], turn: &Turn, after: Window) -> Seen {
+    let [before, on, after] =
+        [turn.off, turn.on, after].map(|window| latencies_in_window(samples, window));
     let added = [0, 1, 2].map(|place| {
-        let of = |values: &[i64]| percentile(values, PERCENTILES[place]);
-        of(&on) - (of(&before) + of(&after)) / 2.0
+        let turn_percentile = |values: &[i64]| percentile(values, PERCENTILES[place]);
+        turn_percentile(&on) - (turn_percentile(&before) + turn_percentile(&after)) / 2.0
     });
     Seen { off: [before, after].concat(), on, added }
 }
 
 /// Percentiles that one second supports: the median over all turns. The rarest one: over the
 /// samples of all turns together.
-fn added(turns: &[&Seen], place: usize) -> f64 {
+fn added_latency(turns: &[&Seen], place: usize) -> f64 {
     if place < 3 {
         return median(&turns.iter().map(|turn| turn.added[place]).collect::<Vec<_>>());
     }
@@ -211,13 +212,14 @@ fn with_interval(turns: &[&Seen], statistic: impl Fn(&[&Seen]) -> f64) -> [f64; 
     [statistic(turns), resampled[RESAMPLED * 25 / 1000], resampled[RESAMPLED * 975 / 1000]]
 }
 
-fn row(name: &str, turns: &[&Seen]) -> Value {
-    let all: Vec<[f64; 3]> = (0..PERCENTILES.len())
-        .map(|place| with_interval(turns, |turns| added(turns, place)))
+fn report_way(name: &str, turns: &[&Seen]) -> Value {
+    let added_figures: Vec<[f64; 3]> = (0..PERCENTILES.len())
+        .map(|place| with_interval(turns, |turns| added_latency(turns, place)))
         .collect();
     let bare: Vec<i64> = turns.iter().flat_map(|turn| &turn.off).copied().collect();
-    let cells =
-        all.iter().map(|[value, low, high]| format!("{value:>+7.2} ({low:>+6.2} to {high:>+6.2})"));
+    let cells = added_figures
+        .iter()
+        .map(|[value, low, high]| format!("{value:>+7.2} ({low:>+6.2} to {high:>+6.2})"));
     println!("  {name:<52} p50, p90, p99, p99.9 {}", cells.collect::<Vec<_>>().join("  "));
     let keys = ["added_p50_us", "added_p90_us", "added_p99_us", "added_p99_9_us"];
     let mut row = json!({
@@ -226,7 +228,7 @@ fn row(name: &str, turns: &[&Seen]) -> Value {
         "without": PERCENTILES.map(|share| percentile(&bare, share)),
         "rounds_added_p50_us": turns.iter().map(|turn| turn.added[0]).collect::<Vec<_>>(),
     });
-    for (key, value) in keys.into_iter().zip(all) {
+    for (key, value) in keys.into_iter().zip(added_figures) {
         row[key] = json!(value);
     }
     row
@@ -241,10 +243,11 @@ mod tests {
         // Latencies drift by 1 ns per sample; keeping data adds 5 µs.
         let latency = |n: i64| 20_000 + n + if (200..300).contains(&n) { 5_000 } else { 0 };
         let samples: Vec<(i64, i64)> = (0..500).map(|n| (n, latency(n))).collect();
-        let seen = seen(&samples, &Turn { way: 0, off: (0, 100), on: (200, 300) }, (400, 500));
+        let seen =
+            evaluate_turn(&samples, &Turn { way: 0, off: (0, 100), on: (200, 300) }, (400, 500));
         assert_eq!((seen.on.len(), seen.off.len()), (100, 200));
         assert!((seen.added[0] - 5.0).abs() < 1e-9, "{:?}", seen.added);
-        let [value, low, high] = with_interval(&[&seen, &seen], |turns| added(turns, 0));
+        let [value, low, high] = with_interval(&[&seen, &seen], |turns| added_latency(turns, 0));
         assert!(low <= value && value <= high && (value - 5.0).abs() < 1e-9);
     }
 

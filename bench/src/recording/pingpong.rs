@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// One pair per CPU, except the last, which is left to the recorders.
-pub fn pairs() -> Result<usize, String> {
+pub fn pair_count() -> Result<usize, String> {
     match thread::available_parallelism().map_err(|e| e.to_string())?.get() {
         1 => Err("a recorder needs a CPU beside the recorded one".to_owned()),
         cpus => Ok((cpus - 1).min(3)),
@@ -17,7 +17,7 @@ pub fn pairs() -> Result<usize, String> {
 }
 
 /// The time of this many turns.
-pub fn run(pairs: usize, turns: u64) -> Result<Duration, String> {
+pub fn run_turns(pairs: usize, turns: u64) -> Result<Duration, String> {
     let begin = Arc::new(Barrier::new(pairs * 2 + 1));
     let mut threads = Vec::new();
     for cpu in 0..pairs {
@@ -26,8 +26,8 @@ pub fn run(pairs: usize, turns: u64) -> Result<Duration, String> {
         // The first ball is in play before the start: both wait first, and each hand-over is a
         // switch.
         let mut serve = one_writes.try_clone().map_err(|e| e.to_string())?;
-        threads.push(player(cpu, one_reads, one_writes, turns, Arc::clone(&begin)));
-        threads.push(player(cpu, other_reads, other_writes, turns, Arc::clone(&begin)));
+        threads.push(spawn_player(cpu, one_reads, one_writes, turns, Arc::clone(&begin)));
+        threads.push(spawn_player(cpu, other_reads, other_writes, turns, Arc::clone(&begin)));
         serve.write_all(&[0]).map_err(|e| e.to_string())?;
     }
     begin.wait();
@@ -41,7 +41,7 @@ pub fn run(pairs: usize, turns: u64) -> Result<Duration, String> {
 type Player = thread::JoinHandle<Result<(), String>>;
 
 /// SCHED_FIFO: no other task's work is among the switches.
-fn player(
+fn spawn_player(
     cpu: usize,
     mut from: PipeReader,
     mut to: PipeWriter,
@@ -49,7 +49,7 @@ fn player(
     begin: Arc<Barrier>,
 ) -> Player {
     thread::spawn(move || {
-        let pinned = attributes::set_affinity(0, &CpuSet::single(cpu));
+        let pinned = attributes::set_affinity(0, &CpuSet::from_cpu(cpu));
         let fifo = Scheduling::new(Policy::Fifo, Priority::new(50));
         let prepared = pinned.and_then(|()| attributes::set_scheduling(0, &fifo));
         begin.wait();

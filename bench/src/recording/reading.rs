@@ -8,17 +8,17 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Records the same turns with both, one after the other, and reads both recordings.
-pub fn measure(recorders: &[Recorder], pairs: usize, turns: u64) -> Result<Value, String> {
+pub fn measure_reading(recorders: &[Recorder], pairs: usize, turns: u64) -> Result<Value, String> {
     let mut rows = serde_json::Map::new();
     // Each switch has a waking and a wake-up.
     let events = pairs as u64 * turns * 2 * 3;
     println!("reading a recording of {events} events:");
     for recorder in recorders {
-        let Some((name, mut command)) = reader(recorder) else { continue };
+        let Some((name, mut command)) = reader_command(recorder) else { continue };
         let place = tempfile::tempdir().map_err(|e| e.to_string())?;
-        let running = recorder.start(place.path())?;
-        pingpong::run(pairs, turns)?;
-        let lost = running.stop(pairs as u64 * turns * 2)?.0;
+        let running = recorder.start_recording(place.path())?;
+        pingpong::run_turns(pairs, turns)?;
+        let lost = running.stop_and_count(pairs as u64 * turns * 2)?.0;
         let start = Instant::now();
         let status =
             command.current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null()).status();
@@ -38,7 +38,7 @@ pub fn measure(recorders: &[Recorder], pairs: usize, turns: u64) -> Result<Value
     Ok(Value::Object(rows))
 }
 
-fn reader(recorder: &Recorder) -> Option<(&'static str, Command)> {
+fn reader_command(recorder: &Recorder) -> Option<(&'static str, Command)> {
     match recorder {
         Recorder::Punctual(program) => {
             let mut command = Command::new(std::path::absolute(program).ok()?);

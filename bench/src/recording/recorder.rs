@@ -33,17 +33,17 @@ const EVENTS: [&str; 3] = ["sched_switch", "sched_waking", "sched_wakeup"];
 const TRACING: &str = "/sys/kernel/tracing";
 
 /// The recorders that this machine has, first none; reports what is missing.
-pub fn available(punctual: &Path) -> Vec<Recorder> {
-    let mut all = vec![Recorder::None, Recorder::Punctual(punctual.to_owned())];
+pub fn available_recorders(punctual: &Path) -> Vec<Recorder> {
+    let mut recorders = vec![Recorder::None, Recorder::Punctual(punctual.to_owned())];
     match Command::new("perf").arg("--version").output() {
-        Ok(_) => all.push(Recorder::Perf),
+        Ok(_) => recorders.push(Recorder::Perf),
         Err(_) => println!("SKIPPED: recording lacks the program perf (Debian package linux-perf)"),
     }
     match Instance::new() {
-        Ok(_) => all.push(Recorder::Ftrace),
+        Ok(_) => recorders.push(Recorder::Ftrace),
         Err(why) => println!("SKIPPED: recording through trace buffers: {why}"),
     }
-    all
+    recorders
 }
 
 impl Recorder {
@@ -57,7 +57,7 @@ impl Recorder {
     }
 
     /// Starts it; it is active on return.
-    pub fn start(&self, place: &Path) -> Result<Running, String> {
+    pub fn start_recording(&self, place: &Path) -> Result<Running, String> {
         match self {
             Recorder::None => Ok(Running::None),
             Recorder::Punctual(program) => {
@@ -72,7 +72,7 @@ impl Recorder {
                     "--output",
                     "out",
                 ]);
-                let child = spawn(command.current_dir(place))?;
+                let child = spawn_quietly(command.current_dir(place))?;
                 let segment = place.join("out/recording/00-000000.events");
                 wait_for("punctual's first events", || segment.exists())?;
                 Ok(Running::Punctual(program.clone(), child, place.to_owned()))
@@ -83,7 +83,7 @@ impl Recorder {
                 command.args(
                     EVENTS.iter().flat_map(|event| ["-e".to_owned(), format!("sched:{event}")]),
                 );
-                let child = spawn(command.current_dir(place))?;
+                let child = spawn_quietly(command.current_dir(place))?;
                 let data = place.join("perf.data");
                 wait_for("perf's first events", || {
                     data.metadata().is_ok_and(|data| data.len() > 0)
@@ -91,9 +91,9 @@ impl Recorder {
                 thread::sleep(Duration::from_millis(500));
                 Ok(Running::Perf(child, place.to_owned()))
             }
-            Recorder::Ftrace => {
-                Spliced::start(place).map(Running::Ftrace).map_err(|e| format!("{TRACING}: {e}"))
-            }
+            Recorder::Ftrace => Spliced::start_splicing(place)
+                .map(Running::Ftrace)
+                .map_err(|e| format!("{TRACING}: {e}")),
         }
     }
 }
@@ -108,19 +108,19 @@ pub enum Running {
 
 impl Running {
     /// Ends it and counts the missing events out of at least this many switches.
-    pub fn stop(self, switches: u64) -> Result<Lost, String> {
+    pub fn stop_and_count(self, switches: u64) -> Result<Lost, String> {
         match self {
             Running::None => Ok(Lost(0)),
             Running::Punctual(program, child, place) => {
-                interrupt(child, &[0, 4])?;
+                interrupt_child(child, &[0, 4])?;
                 let program = std::path::absolute(program).map_err(|e| e.to_string())?;
-                let shown = Command::new(program)
+                let show_output = Command::new(program)
                     .args(["show", "--json", "out"])
                     .current_dir(place)
                     .output();
-                let shown = shown.map_err(|e| e.to_string())?;
+                let shown_summary = show_output.map_err(|e| e.to_string())?;
                 let summary: Value =
-                    serde_json::from_slice(&shown.stdout).map_err(|e| e.to_string())?;
+                    serde_json::from_slice(&shown_summary.stdout).map_err(|e| e.to_string())?;
                 let recording = &summary["recording"];
                 let found =
                     recording["events"]["sched"]["sched_switch"].as_u64().unwrap_or_default();
@@ -128,17 +128,17 @@ impl Running {
                 Ok(Lost(lost.max(switches.saturating_sub(found))))
             }
             Running::Perf(child, place) => {
-                interrupt(child, &[0, 130])?;
+                interrupt_child(child, &[0, 130])?;
                 let mut report = Command::new("perf");
                 report.args(["report", "--stats", "-i", "perf.data"]).current_dir(place);
                 let stats = stats_of(&mut report)?;
-                let found = samples(&stats, "sched:sched_switch");
+                let found = sample_count(&stats, "sched:sched_switch");
                 // Each switch of a ping-pong has a waking and a wake-up, lost at the same rate:
                 // perf counts only chunks.
                 Ok(Lost(switches.saturating_sub(found) * EVENTS.len() as u64))
             }
             Running::Ftrace(spliced) => {
-                spliced.stop().map(Lost).map_err(|e| format!("{TRACING}: {e}"))
+                spliced.stop_splicing().map(Lost).map_err(|e| format!("{TRACING}: {e}"))
             }
         }
     }
@@ -150,7 +150,7 @@ fn stats_of(command: &mut Command) -> Result<String, String> {
 }
 
 /// The number in `… stats:` / `SAMPLE events: N` of one event.
-fn samples(stats: &str, event: &str) -> u64 {
+fn sample_count(stats: &str, event: &str) -> u64 {
     let after = stats.split_once(&format!("{event} stats:")).map_or("", |(_, rest)| rest);
     let line = after.lines().find(|line| line.contains("SAMPLE events:")).unwrap_or_default();
     line.split("SAMPLE events:")
@@ -159,7 +159,7 @@ fn samples(stats: &str, event: &str) -> u64 {
         .unwrap_or_default()
 }
 
-fn spawn(command: &mut Command) -> Result<Child, String> {
+fn spawn_quietly(command: &mut Command) -> Result<Child, String> {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.spawn().map_err(|e| format!("{command:?}: {e}"))
 }
@@ -175,7 +175,7 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) -> Result<(), String> {
     Ok(())
 }
 
-fn interrupt(mut child: Child, accepted: &[i32]) -> Result<(), String> {
+fn interrupt_child(mut child: Child, accepted: &[i32]) -> Result<(), String> {
     let sent = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()
@@ -198,10 +198,10 @@ impl Instance {
         fs::create_dir(&path)?;
         Ok(Instance(path))
     }
-    fn set(&self, file: &str, value: &str) -> io::Result<()> {
+    fn write_setting(&self, file: &str, value: &str) -> io::Result<()> {
         fs::write(self.0.join(file), value)
     }
-    fn cpus(&self) -> io::Result<Vec<PathBuf>> {
+    fn cpu_directories(&self) -> io::Result<Vec<PathBuf>> {
         fs::read_dir(self.0.join("per_cpu"))?.map(|entry| entry.map(|entry| entry.path())).collect()
     }
 }
@@ -220,12 +220,12 @@ pub struct Spliced {
 }
 
 impl Spliced {
-    fn start(place: &Path) -> io::Result<Spliced> {
+    fn start_splicing(place: &Path) -> io::Result<Spliced> {
         let instance = Instance::new()?;
-        instance.set("buffer_size_kb", "8192")?;
+        instance.write_setting("buffer_size_kb", "8192")?;
         let stop = Arc::<AtomicBool>::default();
         let mut threads = Vec::new();
-        for (number, cpu) in instance.cpus()?.into_iter().enumerate() {
+        for (number, cpu) in instance.cpu_directories()?.into_iter().enumerate() {
             // O_NONBLOCK: the recorded tasks wake no reader.
             let from = OpenOptions::new()
                 .read(true)
@@ -233,18 +233,18 @@ impl Spliced {
                 .open(cpu.join("trace_pipe_raw"))?;
             let to = File::create(place.join(format!("{number}.raw")))?;
             let stop = Arc::clone(&stop);
-            threads.push(thread::spawn(move || splice(&from, &to, &stop)));
+            threads.push(thread::spawn(move || splice_until_stopped(&from, &to, &stop)));
         }
         for event in EVENTS {
-            instance.set(&format!("events/sched/{event}/enable"), "1")?;
+            instance.write_setting(&format!("events/sched/{event}/enable"), "1")?;
         }
         Ok(Spliced { instance, stop, threads })
     }
 
-    fn stop(self) -> io::Result<u64> {
-        self.instance.set("events/enable", "0")?;
+    fn stop_splicing(self) -> io::Result<u64> {
+        self.instance.write_setting("events/enable", "0")?;
         let mut lost = 0;
-        for cpu in self.instance.cpus()? {
+        for cpu in self.instance.cpu_directories()? {
             let stats = fs::read_to_string(cpu.join("stats"))?;
             let number = |key: &str| {
                 stats.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
@@ -262,7 +262,7 @@ impl Spliced {
     }
 }
 
-fn splice(from: &File, to: &File, stop: &AtomicBool) -> io::Result<()> {
+fn splice_until_stopped(from: &File, to: &File, stop: &AtomicBool) -> io::Result<()> {
     use rustix::pipe::SpliceFlags;
     let (out, into) = io::pipe()?;
     loop {

@@ -49,18 +49,18 @@ struct AccountRow {
 /// Writes the breakdown, or why there is none.
 pub(crate) fn write(member: &Member, account: &Fact<SeriesAccount>) -> Result<(), BundleError> {
     let document = match account {
-        Fact::Known(account) => Fact::Known(document(account)),
+        Fact::Known(account) => Fact::Known(to_document(account)),
         Fact::Unavailable(why) => Fact::Unavailable(why.clone()),
         Fact::NotAsked => Fact::NotAsked,
     };
     member.replace_with(|out| serde_json::to_writer(out, &document).map_err(io::Error::from))
 }
 
-fn document(account: &SeriesAccount) -> AccountDocument {
+fn to_document(account: &SeriesAccount) -> AccountDocument {
     let by_part = |of: &[u64; CAUSES]| MAIN_PARTS.iter().map(|part| of[*part as usize]).collect();
     let row = |(from, bucket): (u64, &AccountBucket)| AccountRow {
         from,
-        width: Account::width(from),
+        width: Account::bucket_width(from),
         count: bucket.count,
         ns: by_part(&bucket.parts),
         longest: by_part(&bucket.longest),
@@ -72,16 +72,16 @@ fn document(account: &SeriesAccount) -> AccountDocument {
         lost: account.lost,
         cost: account.cost.clone(),
         parts: MAIN_PARTS.iter().map(|part| part.id().to_owned()).collect(),
-        buckets: account.account.buckets().map(row).collect(),
+        buckets: account.account.occupied_buckets().map(row).collect(),
     }
 }
 
 /// [`Fact::NotAsked`] without a file. An unreadable file is unavailable and reported.
 pub(crate) fn read(member: &Member, damage: &mut Vec<String>) -> Fact<SeriesAccount> {
     let read = member.read_json().and_then(|document| match document {
-        Fact::Known(document) => restore(document)
+        Fact::Known(document) => restore_account(document)
             .map(Fact::Known)
-            .map_err(|why| BundleError::damaged(member.path(), why)),
+            .map_err(|why| BundleError::from_damage(member.path(), why)),
         Fact::Unavailable(why) => Ok(Fact::Unavailable(why)),
         Fact::NotAsked => Ok(Fact::NotAsked),
     });
@@ -95,14 +95,15 @@ pub(crate) fn read(member: &Member, damage: &mut Vec<String>) -> Fact<SeriesAcco
     }
 }
 
-fn restore(document: AccountDocument) -> Result<SeriesAccount, String> {
+fn restore_account(document: AccountDocument) -> Result<SeriesAccount, String> {
     if document.schema != SCHEMA {
         return Err(format!("`{}` is not {SCHEMA}", document.schema.escape_debug()));
     }
-    let known = |word: &String| CauseKind::from_id(word).filter(|cause| MAIN_PARTS.contains(cause));
+    let known_cause =
+        |word: &String| CauseKind::from_id(word).filter(|cause| MAIN_PARTS.contains(cause));
     // A part unknown to this version is from a later one.
     let parts: Vec<CauseKind> =
-        document.parts.iter().map(|word| known(word).unwrap_or(CauseKind::Unknown)).collect();
+        document.parts.iter().map(|word| known_cause(word).unwrap_or(CauseKind::Unknown)).collect();
     let sorted = |values: Vec<u64>| -> Result<[u64; CAUSES], String> {
         if values.len() != parts.len() {
             return Err(format!("a row has {} values for {} parts", values.len(), parts.len()));
@@ -116,7 +117,7 @@ fn restore(document: AccountDocument) -> Result<SeriesAccount, String> {
     };
     let (mut account, mut last, mut total) = (Account::default(), None, 0u64);
     for row in document.buckets {
-        if row.width != Account::width(row.from)
+        if row.width != Account::bucket_width(row.from)
             || row.from % row.width != 0
             || last.is_some_and(|last| row.from <= last)
         {
@@ -143,7 +144,7 @@ fn restore(document: AccountDocument) -> Result<SeriesAccount, String> {
                 row.from
             ));
         }
-        account.restore(row.from, bucket);
+        account.restore_bucket(row.from, bucket);
     }
     let (complete, unattributed, lost, cost) =
         (document.complete, document.unattributed, document.lost, document.cost);
@@ -161,7 +162,7 @@ mod tests {
             let mut split = Split::default();
             split.add(CauseKind::Irq, Nanos(k * 7));
             split.add(CauseKind::NonPreemptible, Nanos(k * k));
-            account.record(&split);
+            account.record_split(&split);
         }
         let cost = AccountCost { per_sample: Nanos(900), runs_per_sample: 11, samples: 60 };
         SeriesAccount { complete: true, account, unattributed: 3, lost: 1, cost: Fact::Known(cost) }
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn an_account_is_read_back_as_written() {
         let directory = tempfile::tempdir().unwrap();
-        let path = Member::root(directory.path()).join("0000.account.json");
+        let path = Member::from_root(directory.path()).join("0000.account.json");
         let mut damage = Vec::new();
         assert_eq!(read(&path, &mut damage), Fact::NotAsked);
         for account in [Fact::Known(some()), Fact::Unavailable("no BTF".to_owned())] {
@@ -183,7 +184,7 @@ mod tests {
     #[test]
     fn an_inconsistent_account_is_reported_as_damage() {
         let directory = tempfile::tempdir().unwrap();
-        let path = Member::root(directory.path()).join("0000.account.json");
+        let path = Member::from_root(directory.path()).join("0000.account.json");
         write(&path, &Fact::Known(some())).unwrap();
         let text = path.read_text().unwrap();
         for (from, to) in [
@@ -192,7 +193,7 @@ mod tests {
             ("account/2", "account/9"),
             ("{", "["),
         ] {
-            path.replace(text.replacen(from, to, 1).as_bytes()).unwrap();
+            path.replace_bytes(text.replacen(from, to, 1).as_bytes()).unwrap();
             let mut damage = Vec::new();
             assert!(matches!(read(&path, &mut damage), Fact::Unavailable(_)), "{from}");
             assert_eq!(damage.len(), 1);

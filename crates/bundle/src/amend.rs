@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Records the target in the bundle, adds findings, and records an ending if the run has none.
 /// Figures are unchanged; call [`renew_summary`] afterwards.
-pub fn amend(
+pub fn amend_bundle(
     directory: &Path,
     target: RanOn,
     findings: &[Finding],
@@ -26,9 +26,9 @@ pub fn amend(
         verdict: None,
         ..bundle.manifest
     };
-    let all: Vec<&Finding> = bundle.findings.iter().chain(findings).collect();
-    let root = Member::root(directory);
-    root.join("findings.json").replace_json(&all)?;
+    let all_findings: Vec<&Finding> = bundle.findings.iter().chain(findings).collect();
+    let root = Member::from_root(directory);
+    root.join("findings.json").replace_json(&all_findings)?;
     root.join("bundle.json").replace_json_durably(&manifest)?;
     Bundle::open(directory)
 }
@@ -39,7 +39,7 @@ pub fn hold_against(directory: &Path, held: HeldAgainst) -> Result<Bundle, Bundl
     let bundle = Bundle::open(directory)?;
     // The verdict depends on it: [`renew_summary`] stores it again.
     let manifest = Manifest { baseline: Some(held), verdict: None, ..bundle.manifest };
-    Member::root(directory).join("bundle.json").replace_json_durably(&manifest)?;
+    Member::from_root(directory).join("bundle.json").replace_json_durably(&manifest)?;
     Bundle::open(directory)
 }
 
@@ -47,7 +47,7 @@ pub fn hold_against(directory: &Path, held: HeldAgainst) -> Result<Bundle, Bundl
 /// only the requesting system knows everything about a target, and a run in parts ended as its last
 /// part did. Syncs everything to disk.
 pub fn renew_summary(directory: &Path, summary: &Summary) -> Result<(), BundleError> {
-    let root = Member::root(directory);
+    let root = Member::from_root(directory);
     root.join("summary.json").replace_json(summary)?;
     let header = root.join("bundle.json");
     let manifest: Manifest = header.read_json()?;
@@ -57,5 +57,5 @@ pub fn renew_summary(directory: &Path, summary: &Summary) -> Result<(), BundleEr
         verdict,
         ..manifest
     })?;
-    root.sync()
+    root.sync_to_disk()
 }

@@ -78,7 +78,7 @@ pub struct HeldAgainst {
     /// How many more runs are needed before figures can be judged; 0 if judged.
     pub missing: u64,
     /// Whether a run that cannot be judged yet is *undecided*. In older versions it always was.
-    #[serde(default = "always")]
+    #[serde(default = "default_true")]
     pub required: bool,
     /// Records left out because they are unreadable or of another version of the experiment.
     #[serde(default)]
@@ -189,7 +189,7 @@ pub struct NoiseAnswer {
 
 impl NoiseAnswer {
     /// An answer that has only its word.
-    pub fn of(word: NoiseWord) -> NoiseAnswer {
+    pub fn from_word(word: NoiseWord) -> NoiseAnswer {
         NoiseAnswer {
             word,
             figure: String::new(),
@@ -209,7 +209,7 @@ impl NoiseAnswer {
 }
 
 /// The default of flags that older versions did not write.
-pub(crate) fn always() -> bool {
+pub(crate) fn default_true() -> bool {
     true
 }
 

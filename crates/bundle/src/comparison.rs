@@ -66,7 +66,7 @@ pub struct ComparisonSide {
 impl Comparison {
     /// The timebase of all figures.
     pub fn timebase(&self) -> Timebase {
-        Timebase::together(self.sides.iter().map(|side| side.timebase))
+        Timebase::common_timebase(self.sides.iter().map(|side| side.timebase))
     }
 }
 

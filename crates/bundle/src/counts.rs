@@ -1,6 +1,6 @@
 //! `punctual-counts/1`: the kernel's counts of a command or a process (docs/reference/count.md).
 
-use punctual_core::format::percent;
+use punctual_core::format::percent_text;
 use punctual_core::{Fact, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -106,25 +106,25 @@ impl EventCount {
     }
 
     /// Its relation to another count; empty if there is none.
-    pub fn relation(&self) -> String {
+    pub fn format_relation(&self) -> String {
         self.share.as_ref().map_or(String::new(), |share| match share.of.as_str() {
             // Instructions are not a part of cycles.
             "cycles" => format!("{:.2} per cycle", share.share),
-            of => format!("{} of {of}", percent(share.share)),
+            of => format!("{} of {of}", percent_text(share.share)),
         })
     }
 
     /// How it was counted, if not as usual.
-    pub fn note(&self) -> String {
+    pub fn format_note(&self) -> String {
         let mut notes = Vec::new();
         if let (true, Some(enabled), Some(running)) = (self.scaled, self.enabled, self.running) {
             let share = running.0 as f64 / (enabled.0.max(1)) as f64;
-            notes.push(format!("scaled: counted {} of the time", percent(share)));
+            notes.push(format!("scaled: counted {} of the time", percent_text(share)));
         }
         if self.user_only {
             notes.push("user mode only".to_owned());
         }
-        if self.count.known().is_some() {
+        if self.count.known_value().is_some() {
             match self.source {
                 CountSource::PerfEvent => {}
                 CountSource::Wait4 => notes.push("from wait4(2)".to_owned()),

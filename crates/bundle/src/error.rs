@@ -13,7 +13,7 @@ pub enum BundleError {
     )]
     Exists(PathBuf),
     /// The operating system refused.
-    #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
+    #[error("cannot {action} {}: {source}{}", path.display(), format_advice(source))]
     Io {
         /// `write`, `read`, `create`, `remove`.
         action: &'static str,
@@ -40,7 +40,7 @@ pub enum BundleError {
     Damaged { path: PathBuf, why: String },
 }
 
-fn advice(source: &io::Error) -> &'static str {
+fn format_advice(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             " (free some space, or choose a directory on another file system with --output)"
@@ -56,11 +56,14 @@ fn advice(source: &io::Error) -> &'static str {
 }
 
 impl BundleError {
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BundleError {
+    pub(crate) fn from_io(
+        action: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(io::Error) -> BundleError {
         let path = path.to_owned();
         move |source| BundleError::Io { action, path, source }
     }
-    pub(crate) fn damaged(path: &Path, why: impl ToString) -> BundleError {
+    pub(crate) fn from_damage(path: &Path, why: impl ToString) -> BundleError {
         BundleError::Damaged { path: path.to_owned(), why: why.to_string() }
     }
     /// Whether the file to be read does not exist.

@@ -54,7 +54,7 @@ impl PhaseEvidence {
         });
         match (so_far, later) {
             (Fact::Known(mut all), later) => {
-                if later.known().is_some() {
+                if later.known_value().is_some() {
                     all.forget_due();
                 }
                 all.other_parts.push(later);

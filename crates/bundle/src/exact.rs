@@ -43,16 +43,16 @@ impl ExactDocument {
     /// The path of a system call in the ordinary sample, or in the worst that has it. A call that
     /// sleeps ends at the switch.
     pub fn call_path(&self, call: &str) -> Option<CallPath> {
-        let of = |sample: &ExplainedExactSample| {
+        let path_in_sample = |sample: &ExplainedExactSample| {
             let ns = |call: &ExactCall| {
                 let instructions = call.end.saturating_sub(call.begin);
                 i64::try_from(instructions.saturating_mul(self.ns_per_instruction.into())).ok()
             };
-            let all =
+            let timed_calls =
                 sample.calls.iter().map(|call| Some((&*call.function, call.depth, ns(call)?)));
-            CallPath::find(call, EXACT_MEMBER, &all.collect::<Option<Vec<_>>>()?)
+            CallPath::find_call(call, EXACT_MEMBER, &timed_calls.collect::<Option<Vec<_>>>()?)
         };
-        self.ordinary.iter().chain(&self.worst).find_map(of)
+        self.ordinary.iter().chain(&self.worst).find_map(path_in_sample)
     }
 }
 
@@ -143,15 +143,15 @@ impl LongestSections {
     }
 
     /// The longest `count` sections of each kind.
-    pub fn longest(mut self, count: usize) -> LongestSections {
-        let all = [
+    pub fn keep_longest(mut self, count: usize) -> LongestSections {
+        let section_lists = [
             &mut self.irqs_disabled,
             &mut self.preemption_disabled,
             &mut self.not_preempted,
             &mut self.migration_disabled,
             &mut self.lock_waits,
         ];
-        all.into_iter().for_each(|sections| sections.truncate(count));
+        section_lists.into_iter().for_each(|sections| sections.truncate(count));
         self
     }
 }

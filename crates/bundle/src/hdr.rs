@@ -26,7 +26,7 @@ pub(crate) struct Pairs(pub Vec<(u64, u64)>);
 
 impl Pairs {
     /// The histogram, if values ascend within bounds and counts are consistent.
-    pub(crate) fn restore(self) -> Result<Histogram<u64>, String> {
+    pub(crate) fn into_histogram(self) -> Result<Histogram<u64>, String> {
         let mut hdr = empty_hdr();
         let (mut last, mut sum) = (None, 0u64);
         for (value, count) in self.0 {
@@ -52,7 +52,7 @@ mod tests {
     use punctual_core::series::record_hdr;
 
     fn restored(json: &str) -> Result<Histogram<u64>, String> {
-        serde_json::from_str::<Pairs>(json).map_err(|why| why.to_string())?.restore()
+        serde_json::from_str::<Pairs>(json).map_err(|why| why.to_string())?.into_histogram()
     }
 
     #[test]

@@ -141,7 +141,7 @@ struct Malformed {
 }
 
 impl Malformed {
-    fn at(line: usize, why: impl Into<String>) -> Malformed {
+    fn with_line(line: usize, why: impl Into<String>) -> Malformed {
         Malformed { line, why: why.into() }
     }
 
@@ -153,19 +153,19 @@ impl Malformed {
 
 impl From<String> for Malformed {
     fn from(why: String) -> Malformed {
-        Malformed::at(0, why)
+        Malformed::with_line(0, why)
     }
 }
 
 impl From<&str> for Malformed {
     fn from(why: &str) -> Malformed {
-        Malformed::at(0, why)
+        Malformed::with_line(0, why)
     }
 }
 
 /// Reads the results of another tool and writes them as a bundle into `directory`, which must not
 /// exist. `summarize` makes the figures of the finished bundle (`punctual_stats::summarize`).
-pub fn import(
+pub fn import_results(
     input: &mut dyn Read,
     directory: &Path,
     options: &ImportOptions,
@@ -174,27 +174,30 @@ pub fn import(
     let mut bytes = Vec::new();
     input.take(MAX_INPUT + 1).read_to_end(&mut bytes)?;
     let mut recorded = parse(&bytes, options)?;
-    options.asked.apply(&mut recorded).map_err(ImportError::Unanswerable)?;
+    options.asked.apply_questions(&mut recorded).map_err(ImportError::Unanswerable)?;
     Ok(write::write(&recorded, directory, options, summarize)?)
 }
 
 /// Reads and checks an input without writing anything.
-pub fn check(bytes: &[u8], options: &ImportOptions) -> Result<(), ImportError> {
+pub fn check_input(bytes: &[u8], options: &ImportOptions) -> Result<(), ImportError> {
     let recorded = parse(bytes, options)?;
-    recorded.threads.iter().for_each(|thread| drop(thread.data(recorded.unit, recorded.step)));
+    recorded
+        .threads
+        .iter()
+        .for_each(|thread| drop(thread.to_series_data(recorded.unit, recorded.step)));
     Ok(())
 }
 
 /// Whether a file begins with a table that the kernel's osnoise or timerlat tracer printed:
 /// figures, not a trace.
 pub fn is_tracer_table(head: &[u8]) -> bool {
-    osnoise::tracer(&String::from_utf8_lossy(head)).is_some()
+    osnoise::recognize_tracer(&String::from_utf8_lossy(head)).is_some()
 }
 
 /// The tool whose figures a file of text holds, by its beginning.
 pub fn tool_of(head: &[u8]) -> Option<Tool> {
-    let input = recognize(&String::from_utf8_lossy(head), None).ok();
-    input.filter(|input| !matches!(input, TextKind::Json(_))).map(TextKind::tool)
+    let input = recognize_text(&String::from_utf8_lossy(head), None).ok();
+    input.filter(|input| !matches!(input, TextKind::Json(_))).map(TextKind::tool_of_text)
 }
 
 /// The kind of an input, by its content or as named by the user.
@@ -213,17 +216,17 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<ImportedFile, ImportEr
     if bytes.len() as u64 > MAX_INPUT {
         return Err(ImportError::TooLarge);
     }
-    if let Some(size) = jitterdebugger::samples(bytes) {
+    if let Some(size) = jitterdebugger::record_size(bytes) {
         let input = TextKind::Samples(size);
         let input = input.unless_other(options.from).map_err(ImportError::Unrecognized)?;
         let recorded = jitterdebugger::parse_samples(bytes, size, options.nanoseconds);
-        return checked(recorded, input);
+        return check_recorded(recorded, input);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
         ImportError::Malformed { what: "text", line, why: "it is not UTF-8".into() }
     })?;
-    let input = recognize(text, options.from).map_err(ImportError::Unrecognized)?;
+    let input = recognize_text(text, options.from).map_err(ImportError::Unrecognized)?;
     let may_lack_unit = match input {
         TextKind::Threads(..) => true,
         TextKind::Text(reader, _) => reader.may_lack_unit,
@@ -232,7 +235,7 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<ImportedFile, ImportEr
     if options.nanoseconds && !may_lack_unit {
         return Err(ImportError::Unanswerable(format!(
             "--nanoseconds is about text of cyclictest, and this is {}: it has its unit",
-            input.name()
+            input.input_name()
         )));
     }
     let recorded = match input {
@@ -243,38 +246,40 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<ImportedFile, ImportEr
         // Recognised above, before conversion to text.
         TextKind::Samples(size) => jitterdebugger::parse_samples(bytes, size, options.nanoseconds),
     };
-    checked(recorded, input)
+    check_recorded(recorded, input)
 }
 
-fn checked(
+fn check_recorded(
     recorded: Result<ImportedFile, Malformed>,
     input: TextKind,
 ) -> Result<ImportedFile, ImportError> {
     let checked = recorded.and_then(|recorded| recorded.check_size().map(|()| recorded));
     checked.map_err(|defect| {
         let Malformed { line, why } = defect.or_at(1);
-        ImportError::Malformed { what: input.name(), line, why }
+        ImportError::Malformed { what: input.input_name(), line, why }
     })
 }
 
 /// The kind of the text; an error is a whole sentence.
-fn recognize(text: &str, from: Option<Tool>) -> Result<TextKind, String> {
+fn recognize_text(text: &str, from: Option<Tool>) -> Result<TextKind, String> {
     if text.trim_start().starts_with('{') {
         // JSON that is not an object is reported by its reader.
         return match json::read::<others::Keys>(text) {
             Ok(keys) if keys.is_jitterdebugger() => TextKind::Results.unless_other(from),
-            Ok(keys) if !keys.is_rt_tests() => Err(keys.refusal(&tool::all_names())),
+            Ok(keys) if !keys.is_rt_tests() => Err(keys.format_refusal(&tool::all_names())),
             _ => Ok(TextKind::Json(from)),
         };
     }
     let mut texts = TEXTS.iter().rev();
-    let own = |reader: &'static TextReader| Some((reader, (reader.recognize)(text)?));
-    let found = if let Some((reader, tool)) = texts.find_map(own) {
+    let recognized_by = |reader: &'static TextReader| Some((reader, (reader.recognize)(text)?));
+    let found = if let Some((reader, tool)) = texts.find_map(recognized_by) {
         TextKind::Text(reader, tool)
-    } else if from == Some(Tool::Hwlatdetect) || osnoise::tracer(text) == Some(Tool::Hwlatdetect) {
+    } else if from == Some(Tool::Hwlatdetect)
+        || osnoise::recognize_tracer(text) == Some(Tool::Hwlatdetect)
+    {
         // Nothing in its output may show it, but the table of the tracer does.
         TextKind::Text(&hwlatdetect::READER, Tool::Hwlatdetect)
-    } else if let Some((tool, layout)) = threads::recognize(text, from) {
+    } else if let Some((tool, layout)) = threads::recognize_layout(text, from) {
         TextKind::Threads(tool, layout)
     } else {
         return Err(others::refusal_of_text(text, &tool::all_names()));
@@ -285,16 +290,16 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<TextKind, String> {
 impl TextKind {
     /// `self`, unless the user named another tool.
     fn unless_other(self, from: Option<Tool>) -> Result<TextKind, String> {
-        let own = self.tool();
-        match from.filter(|from| *from != own) {
+        let own_tool = self.tool_of_text();
+        match from.filter(|from| *from != own_tool) {
             Some(from) => {
-                Err(format!("this is the output of {}, not of {}", own.name(), from.name()))
+                Err(format!("this is the output of {}, not of {}", own_tool.name(), from.name()))
             }
             None => Ok(self),
         }
     }
 
-    fn tool(self) -> Tool {
+    fn tool_of_text(self) -> Tool {
         match self {
             TextKind::Json(from) => from.unwrap_or(Tool::Cyclictest),
             TextKind::Threads(tool, _) | TextKind::Text(_, tool) => tool,
@@ -303,7 +308,7 @@ impl TextKind {
     }
 
     /// Its name for errors.
-    fn name(self) -> &'static str {
+    fn input_name(self) -> &'static str {
         match self {
             TextKind::Json(_) => "JSON of rt-tests",
             TextKind::Threads(_, threads::ThreadsLayout::Histogram) => {

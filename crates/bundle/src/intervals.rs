@@ -281,12 +281,12 @@ pub struct OccupancyDocument {
 
 impl OccupancyDocument {
     /// The finding that events of group sched contradict each other; `events` is their number.
-    pub fn contradiction(&self, events: u64) -> Option<Finding> {
+    pub fn contradiction_finding(&self, events: u64) -> Option<Finding> {
         let message = "events contradict earlier ones: the time in between is marked as unknown";
         (self.contradictions > 0).then(|| {
             Finding::new("events-contradict", Severity::Warning, "recording", message)
-                .evidence(format!("{} of {events} events of group sched", self.contradictions))
-                .remedy(
+                .with_evidence(format!("{} of {events} events of group sched", self.contradictions))
+                .with_remedy(
                     "read times of threads and CPUs without those that are unknown: punctual \
                      occupancy shows both",
                 )

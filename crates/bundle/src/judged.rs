@@ -20,11 +20,11 @@ impl VerdictWord {
 
     /// The gravest of several verdicts. *Not met* outweighs all: it was seen in samples measured as
     /// requested. *Invalid* outweighs *undecided*: more samples would not help.
-    pub fn gravest(all: impl IntoIterator<Item = VerdictWord>) -> Option<VerdictWord> {
-        all.into_iter().max_by_key(|verdict| verdict.gravity())
+    pub fn gravest_verdict(all: impl IntoIterator<Item = VerdictWord>) -> Option<VerdictWord> {
+        all.into_iter().max_by_key(|verdict| verdict.gravity_rank())
     }
     /// Its spelling in JSON.
-    pub fn word(self) -> &'static str {
+    pub fn json_word(self) -> &'static str {
         match self {
             VerdictWord::Met => "met",
             VerdictWord::NotMet => "not-met",
@@ -33,7 +33,7 @@ impl VerdictWord {
         }
     }
     /// Its rank in that order.
-    pub fn gravity(self) -> u8 {
+    pub fn gravity_rank(self) -> u8 {
         match self {
             VerdictWord::Met => 0,
             VerdictWord::Undecided => 1,
@@ -73,7 +73,7 @@ pub enum ProofWord {
 
 impl ProofWord {
     /// Its spelling in JSON.
-    pub fn word(self) -> &'static str {
+    pub fn json_word(self) -> &'static str {
         match self {
             ProofWord::Kernel => "kernel",
             ProofWord::Recorder => "recorder",

@@ -47,12 +47,12 @@ pub struct LabDocument {
 impl LabDocument {
     /// The timebase of the figures of all cells.
     pub fn timebase(&self) -> Timebase {
-        Timebase::together(self.cells.iter().map(CellDocument::timebase))
+        Timebase::common_timebase(self.cells.iter().map(CellDocument::timebase))
     }
 
     /// The exit of a command about it. An unmet requirement outweighs a failure: it is known for
     /// sure.
-    pub fn exit(&self) -> Exit {
+    pub fn to_exit(&self) -> Exit {
         match Exit::of_word(self.verdict) {
             Exit::NotMet => Exit::NotMet,
             _ if self.cells.iter().any(CellDocument::has_failed) || !self.finished => Exit::Failed,
@@ -61,15 +61,15 @@ impl LabDocument {
     }
 
     /// The series of all cells, each once, in order: phase and name.
-    pub fn series(&self) -> Vec<(String, String)> {
-        let mut all: Vec<(String, String)> = Vec::new();
+    pub fn all_series(&self) -> Vec<(String, String)> {
+        let mut series_names: Vec<(String, String)> = Vec::new();
         for series in self.cells.iter().flat_map(|cell| &cell.series) {
             let name = (series.figures.phase.clone(), series.figures.series.clone());
-            if !all.contains(&name) {
-                all.push(name);
+            if !series_names.contains(&name) {
+                series_names.push(name);
             }
         }
-        all
+        series_names
     }
 }
 
@@ -293,14 +293,14 @@ pub struct PublishedClaim {
 }
 
 /// Whether a cell has, for each axis named, one of these values.
-fn chosen(cells: &BTreeMap<String, Vec<String>>, cell: &CellDocument) -> bool {
+fn is_chosen(cells: &BTreeMap<String, Vec<String>>, cell: &CellDocument) -> bool {
     cells
         .iter()
         .all(|(axis, values)| cell.axes.get(axis).is_some_and(|value| values.contains(value)))
 }
 
 /// Whether a series has this name or is below it; an empty name covers all.
-fn named(name: &str, series: &str) -> bool {
+fn is_covered(name: &str, series: &str) -> bool {
     let below = series.strip_prefix(name);
     name.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -308,10 +308,10 @@ fn named(name: &str, series: &str) -> bool {
 impl PublishedClaim {
     /// Whether this cell is its counterpart.
     pub fn is_of(&self, cell: &CellDocument) -> bool {
-        chosen(&self.cells, cell)
+        is_chosen(&self.cells, cell)
     }
-    pub fn covers(&self, series: &str) -> bool {
-        named(&self.series, series)
+    pub fn is_about_series(&self, series: &str) -> bool {
+        is_covered(&self.series, series)
     }
 }
 
@@ -334,10 +334,10 @@ pub struct PublishedRow {
 impl PublishedRow {
     /// Whether this cell is its counterpart.
     pub fn is_of(&self, cell: &CellDocument) -> bool {
-        chosen(&self.cells, cell)
+        is_chosen(&self.cells, cell)
     }
-    pub fn covers(&self, series: &str) -> bool {
-        named(&self.series, series)
+    pub fn is_about_series(&self, series: &str) -> bool {
+        is_covered(&self.series, series)
     }
 }
 
@@ -346,7 +346,7 @@ impl PublishedRow {
 /// # Errors
 /// A message, if the document is missing, damaged or of a newer version.
 pub fn read(directory: &Path) -> Result<LabDocument, String> {
-    let member = Member::root(directory).join(FILE);
+    let member = Member::from_root(directory).join(FILE);
     let cannot = |why: &dyn std::fmt::Display| format!("cannot read {}: {why}", member.display());
     let document: LabDocument = member.read_json().map_err(|why| why.to_string())?;
     match document.schema == SCHEMA {

@@ -9,7 +9,7 @@
 //! each power of two is divided into 32 buckets of equal width.
 
 use crate::log::{self, MAGIC};
-use crate::varint::{PayloadCursor, put, put_signed};
+use crate::varint::{PayloadCursor, put_signed, put_varint};
 use punctual_core::series::HDR_MAX;
 use punctual_core::{ClockNs, Losses, Nanos, SampleWindow, SeriesData};
 
@@ -51,7 +51,7 @@ pub struct SampleLine {
 }
 
 /// The bucket of a latency in ns.
-fn bucket(latency: u64) -> u64 {
+fn latency_bucket(latency: u64) -> u64 {
     let latency = latency.min(HDR_MAX);
     if latency < EXACT {
         return latency;
@@ -71,8 +71,9 @@ impl SampleLine {
     /// A percentile above 0 and up to 100: the upper end of its bucket (at most 3 % above) but at
     /// most the maximum. `None` without samples.
     pub fn percentile(&self, percentile: f64) -> Option<Nanos> {
-        let all: u64 = self.histogram.iter().map(|(_, count)| count).sum();
-        let rank = ((percentile / 100.0 * all as f64).ceil() as u64).clamp(1, all.max(1));
+        let total_count: u64 = self.histogram.iter().map(|(_, count)| count).sum();
+        let rank =
+            ((percentile / 100.0 * total_count as f64).ceil() as u64).clamp(1, total_count.max(1));
         let mut below = 0;
         let found = self.histogram.iter().find(|(_, count)| {
             below += count;
@@ -84,7 +85,7 @@ impl SampleLine {
     }
 
     /// As a window for plots over time; the smallest latency is that of its bucket.
-    pub fn window(&self) -> Option<SampleWindow> {
+    pub(crate) fn to_window(&self) -> Option<SampleWindow> {
         let (max, least) = (self.max?, self.histogram.first()?.0);
         let min = upper_end(least).min(max);
         let count = self.losses.recorded;
@@ -93,50 +94,50 @@ impl SampleLine {
 }
 
 /// Appends a line as a block.
-pub fn encode(out: &mut Vec<u8>, line: &SampleLine) {
-    log::block(out, log::KIND_LINE, |payload| {
+pub(crate) fn encode_line(out: &mut Vec<u8>, line: &SampleLine) {
+    log::append_block(out, log::KIND_LINE, |payload| {
         put_signed(payload, line.start);
         put_signed(payload, line.clock_start.ns());
         let Losses { recorded, skipped, dropped, .. } = line.losses;
         [line.length.ns().max(0) as u64, recorded, skipped, dropped]
             .into_iter()
-            .for_each(|n| put(payload, n));
-        put(payload, line.max.is_some().into());
+            .for_each(|n| put_varint(payload, n));
+        put_varint(payload, line.max.is_some().into());
         line.max.iter().for_each(|max| put_signed(payload, max.ns()));
         put_signed(payload, line.sum.ns());
         let mut last = 0;
         for (bucket, count) in &line.histogram {
-            put(payload, *count);
-            put(payload, bucket - last);
+            put_varint(payload, *count);
+            put_varint(payload, bucket - last);
             last = *bucket;
         }
-        put(payload, 0);
+        put_varint(payload, 0);
     });
 }
 
 fn decode_line(payload: &[u8]) -> Option<SampleLine> {
     let mut from = PayloadCursor(payload);
     let (start, clock_start) = (from.take_signed()?, ClockNs(from.take_signed()?));
-    let length = Nanos(i64::try_from(from.take()?).ok()?);
+    let length = Nanos(i64::try_from(from.take_varint()?).ok()?);
     let losses = Losses {
-        recorded: from.take()?,
-        skipped: from.take()?,
-        dropped: from.take()?,
+        recorded: from.take_varint()?,
+        skipped: from.take_varint()?,
+        dropped: from.take_varint()?,
         ..Losses::default()
     };
-    let max = match from.take()? {
+    let max = match from.take_varint()? {
         0 => None,
         _ => Some(Nanos(from.take_signed()?)),
     };
     let sum = Nanos(from.take_signed()?);
     let (mut histogram, mut last, mut all) = (Vec::new(), 0u64, 0u64);
     loop {
-        let count = from.take()?;
+        let count = from.take_varint()?;
         if count == 0 {
             break;
         }
-        let distance = from.take()?;
-        let at = last.checked_add(distance).filter(|at| *at <= bucket(HDR_MAX))?;
+        let distance = from.take_varint()?;
+        let at = last.checked_add(distance).filter(|at| *at <= latency_bucket(HDR_MAX))?;
         if distance == 0 && !histogram.is_empty() {
             return None;
         }
@@ -149,7 +150,7 @@ fn decode_line(payload: &[u8]) -> Option<SampleLine> {
 
 /// Reads the lines as far as the file is complete; a line being written when the writer died is
 /// dropped. Fails only if the file is of another kind.
-pub fn decode(bytes: &[u8]) -> Result<Vec<SampleLine>, String> {
+pub(crate) fn decode_lines(bytes: &[u8]) -> Result<Vec<SampleLine>, String> {
     if bytes.len() < MAGIC.len() && MAGIC.starts_with(bytes) {
         return Ok(Vec::new());
     }
@@ -184,7 +185,7 @@ impl LineKeeper {
         LineKeeper {
             start: now,
             clock_start: clock_now,
-            counts: vec![0; bucket(HDR_MAX) as usize + 1],
+            counts: vec![0; latency_bucket(HDR_MAX) as usize + 1],
             ..LineKeeper::default()
         }
     }
@@ -200,26 +201,26 @@ impl LineKeeper {
     }
 
     /// Ends the line and begins the next one.
-    pub fn end(&mut self, data: &SeriesData, now: i64, clock_now: ClockNs) -> SampleLine {
+    pub fn end_line(&mut self, data: &SeriesData, now: i64, clock_now: ClockNs) -> SampleLine {
         let mut counts = vec![0u64; self.counts.len()];
         for value in data.whole.iter_recorded() {
             let latency = data.whole.lowest_equivalent(value.value_iterated_to());
-            counts[bucket(latency) as usize] += value.count_at_value();
+            counts[latency_bucket(latency) as usize] += value.count_at_value();
         }
         let pairs = counts.iter().zip(&self.counts).enumerate();
         let histogram = pairs
             .filter(|(_, (now, before))| now > before)
             .map(|(at, (now, before))| (at as u64, now - before))
             .collect();
-        let less = |now: u64, before: u64| now.saturating_sub(before);
+        let count_increase = |now: u64, before: u64| now.saturating_sub(before);
         let line = SampleLine {
             start: self.start,
             clock_start: self.clock_start,
             length: (clock_now - self.clock_start).max(Nanos::ZERO),
             losses: Losses {
-                recorded: less(data.losses.recorded, self.losses.recorded),
-                skipped: less(data.losses.skipped, self.losses.skipped),
-                dropped: less(data.losses.dropped, self.losses.dropped),
+                recorded: count_increase(data.losses.recorded, self.losses.recorded),
+                skipped: count_increase(data.losses.skipped, self.losses.skipped),
+                dropped: count_increase(data.losses.dropped, self.losses.dropped),
                 ..Losses::default()
             },
             max: self.max.take(),

@@ -5,7 +5,7 @@
 //! payload (u32 LE), kind (u8), payload. Integers in payloads are LEB128 varints; signed ones are
 //! zigzag-coded first (both as in Protocol Buffers).
 
-use crate::varint::{PayloadCursor, put, put_signed};
+use crate::varint::{PayloadCursor, put_signed, put_varint};
 pub use punctual_core::SampleWindow;
 use punctual_core::{ClockNs, Nanos, Sample};
 use std::io::{self, Read};
@@ -31,7 +31,7 @@ pub struct LogContents {
 }
 
 /// Appends a block; `fill` writes the payload in place.
-pub(crate) fn block(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn append_block(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend([0; HEADER - 1]);
     out.push(kind);
@@ -51,9 +51,9 @@ pub fn encode_samples(out: &mut Vec<u8>, samples: &[Sample]) {
 
 fn encode_run(out: &mut Vec<u8>, run: &[Sample]) {
     let Some(first) = run.first() else { return };
-    block(out, KIND_SAMPLES, |payload| {
-        put(payload, run.len() as u64);
-        put(payload, first.seq);
+    append_block(out, KIND_SAMPLES, |payload| {
+        put_varint(payload, run.len() as u64);
+        put_varint(payload, first.seq);
         let (mut due, mut step) = (0i64, 0i64);
         for sample in run {
             // The distance of periodic samples repeats: the second difference of `due` is nearly
@@ -61,23 +61,23 @@ fn encode_run(out: &mut Vec<u8>, run: &[Sample]) {
             let this_step = sample.due.ns().wrapping_sub(due);
             put_signed(payload, this_step.wrapping_sub(step));
             put_signed(payload, sample.woke.ns().wrapping_sub(sample.due.ns()));
-            put(payload, u64::from(sample.cpu));
+            put_varint(payload, u64::from(sample.cpu));
             (due, step) = (sample.due.ns(), this_step);
         }
     });
 }
 
 pub fn encode_window(out: &mut Vec<u8>, window: &SampleWindow) {
-    block(out, KIND_WINDOW, |payload| {
+    append_block(out, KIND_WINDOW, |payload| {
         put_signed(payload, window.start.ns());
-        put(payload, window.count);
+        put_varint(payload, window.count);
         [window.min, window.max, window.sum].into_iter().for_each(|n| put_signed(payload, n.ns()));
     });
 }
 
 fn decode_samples(payload: &[u8], samples: &mut Vec<Sample>) -> Option<()> {
     let mut cursor = PayloadCursor(payload);
-    let (count, first) = (cursor.take()?, cursor.take()?);
+    let (count, first) = (cursor.take_varint()?, cursor.take_varint()?);
     // A sample takes at least three bytes: a larger count is false.
     if count > payload.len() as u64 / 3 {
         return None;
@@ -89,7 +89,7 @@ fn decode_samples(payload: &[u8], samples: &mut Vec<Sample>) -> Option<()> {
             step = step.wrapping_add(cursor.take_signed()?);
             due = due.wrapping_add(step);
             let woke = due.wrapping_add(cursor.take_signed()?);
-            let cpu = u32::try_from(cursor.take()?).ok()?;
+            let cpu = u32::try_from(cursor.take_varint()?).ok()?;
             Some(Sample { seq: first.checked_add(k)?, due: ClockNs(due), woke: ClockNs(woke), cpu })
         })();
         match sample {
@@ -107,7 +107,7 @@ fn decode_window(payload: &[u8]) -> Option<SampleWindow> {
     let mut cursor = PayloadCursor(payload);
     Some(SampleWindow {
         start: ClockNs(cursor.take_signed()?),
-        count: cursor.take()?,
+        count: cursor.take_varint()?,
         min: Nanos(cursor.take_signed()?),
         max: Nanos(cursor.take_signed()?),
         sum: Nanos(cursor.take_signed()?),
@@ -136,7 +136,7 @@ pub struct Checked {
 }
 
 /// Checks a log: one that ended is valid to its last byte.
-pub fn check(mut log: impl Read) -> io::Result<Checked> {
+pub(crate) fn check_log(mut log: impl Read) -> io::Result<Checked> {
     let mut checked = Checked::default();
     let mut read = |most: u64| -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -159,7 +159,7 @@ pub fn check(mut log: impl Read) -> io::Result<Checked> {
         bytes.append(&mut read(length as u64)?);
         let Some((kind, payload, _)) = next_block(&bytes) else { return Ok(checked) };
         if kind == KIND_SAMPLES {
-            let count = PayloadCursor(payload).take().unwrap_or_default();
+            let count = PayloadCursor(payload).take_varint().unwrap_or_default();
             checked.samples = checked.samples.saturating_add(count);
         }
     }
@@ -167,7 +167,7 @@ pub fn check(mut log: impl Read) -> io::Result<Checked> {
 
 /// Reads a log up to its first invalid block. Skips blocks of unknown kind (of a later minor
 /// version). Fails only if the file is not a log.
-pub fn decode(bytes: &[u8]) -> Result<LogContents, String> {
+pub fn decode_log(bytes: &[u8]) -> Result<LogContents, String> {
     let mut contents = LogContents::default();
     if bytes.len() < MAGIC.len() && MAGIC.starts_with(bytes) {
         contents.torn_bytes = bytes.len() as u64;
@@ -227,7 +227,7 @@ mod tests {
             let mut bytes = MAGIC.to_vec();
             encode_samples(&mut bytes, &samples);
             encode_window(&mut bytes, &window);
-            let whole = decode(&bytes).unwrap();
+            let whole = decode_log(&bytes).unwrap();
             prop_assert_eq!(&whole.samples, &samples);
             prop_assert_eq!(whole.windows, vec![window]);
             prop_assert_eq!(whole.torn_bytes, 0);
@@ -248,7 +248,7 @@ mod tests {
             let mut bytes = MAGIC.to_vec();
             encode_samples(&mut bytes, &samples);
             let cut = cut.min(bytes.len());
-            let read = decode(&bytes[..cut]).unwrap();
+            let read = decode_log(&bytes[..cut]).unwrap();
             prop_assert!(samples.starts_with(&read.samples));
             prop_assert!(
                 cut < bytes.len() || (read.torn_bytes == 0 && read.samples.len() == count)
@@ -266,10 +266,10 @@ mod tests {
             let mut bytes = MAGIC.to_vec();
             encode_samples(&mut bytes, &samples);
             let whole = Checked { samples: count as u64, is_whole: true };
-            prop_assert_eq!(check(&*bytes).unwrap(), whole);
+            prop_assert_eq!(check_log(&*bytes).unwrap(), whole);
             let at = at % bytes.len();
             bytes[at] ^= 1u8 << bit;
-            prop_assert!(!check(&*bytes).unwrap().is_whole);
+            prop_assert!(!check_log(&*bytes).unwrap().is_whole);
         }
 
         #[test]
@@ -280,8 +280,8 @@ mod tests {
             if proper {
                 bytes.splice(0..0, *MAGIC);
             }
-            let _ = decode(&bytes);
-            let _ = check(&*bytes);
+            let _ = decode_log(&bytes);
+            let _ = check_log(&*bytes);
         }
     }
 }

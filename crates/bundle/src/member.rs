@@ -69,32 +69,32 @@ pub struct Pinned {
 
 impl Pinned {
     /// A path to it, for functions that take paths; valid while this lives (proc_pid_fd(5)).
-    pub fn path(&self) -> PathBuf {
+    pub fn proc_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.directory.as_raw_fd()))
     }
 }
 
 impl Member {
-    pub fn root(directory: &Path) -> Member {
+    pub fn from_root(directory: &Path) -> Member {
         Member { root: directory.into(), path: directory.to_owned(), private: false }
     }
 
     pub fn join(&self, name: impl AsRef<Path>) -> Member {
-        self.at(self.path.join(name))
+        self.with_path(self.path.join(name))
     }
 
     /// As [`Path::with_extension`].
     pub fn with_extension(&self, extension: &str) -> Member {
-        self.at(self.path.with_extension(extension))
+        self.with_path(self.path.with_extension(extension))
     }
 
     /// The same place, where new files can be read by their owner only: a recording shows the
     /// activity of other users' programs.
-    pub fn private(&self) -> Member {
+    pub fn to_private(&self) -> Member {
         Member { private: true, ..self.clone() }
     }
 
-    fn at(&self, path: PathBuf) -> Member {
+    fn with_path(&self, path: PathBuf) -> Member {
         Member { root: Arc::clone(&self.root), path, private: self.private }
     }
 
@@ -109,16 +109,16 @@ impl Member {
 
     /// Opens a regular file for reading.
     pub fn open(&self) -> io::Result<File> {
-        let (root, inside) = self.place()?;
+        let (root, inside) = self.open_root()?;
         // Checked before opening: opening a device can have effects.
-        regular(&walk(&root, inside, OFlags::PATH)?)?;
-        let file = walk(&root, inside, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-        regular(&file)?;
+        check_regular(&open_below(&root, inside, OFlags::PATH)?)?;
+        let file = open_below(&root, inside, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        check_regular(&file)?;
         Ok(File::from(file))
     }
 
     /// Opens a regular file for appending; creates it if missing.
-    pub fn append(&self) -> io::Result<File> {
+    pub fn open_to_append(&self) -> io::Result<File> {
         self.open_or_create(OFlags::WRONLY | OFlags::APPEND)
     }
 
@@ -128,15 +128,15 @@ impl Member {
     }
 
     fn open_or_create(&self, flags: OFlags) -> io::Result<File> {
-        let (parent, name) = self.parent()?;
+        let (parent, name) = self.open_parent()?;
         match create_new(&parent, name, flags, self.file_mode()) {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
             made => return made,
         }
-        let (root, inside) = self.place()?;
-        regular(&walk(&root, inside, OFlags::PATH)?)?;
-        let file = walk(&root, inside, flags | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-        regular(&file)?;
+        let (root, inside) = self.open_root()?;
+        check_regular(&open_below(&root, inside, OFlags::PATH)?)?;
+        let file = open_below(&root, inside, flags | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        check_regular(&file)?;
         Ok(File::from(file))
     }
 
@@ -145,9 +145,9 @@ impl Member {
     }
 
     /// Opens a directory as a handle, without following a link.
-    pub fn pin(&self) -> io::Result<Pinned> {
-        let (root, inside) = self.place()?;
-        Ok(Pinned { directory: walk(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY)? })
+    pub fn open_directory(&self) -> io::Result<Pinned> {
+        let (root, inside) = self.open_root()?;
+        Ok(Pinned { directory: open_below(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY)? })
     }
 
     pub fn read(&self) -> Result<Vec<u8>, BundleError> {
@@ -156,11 +156,11 @@ impl Member {
 
     /// Reads the whole file; one of more than `most` bytes is damage.
     pub fn read_at_most(&self, most: u64) -> Result<Vec<u8>, BundleError> {
-        let cannot = |why| BundleError::io("read", &self.path)(why);
+        let cannot = |why| BundleError::from_io("read", &self.path)(why);
         let file = self.open().map_err(cannot)?;
         let size = file.metadata().map_err(cannot)?.len();
         if size > most {
-            return Err(BundleError::damaged(&self.path, format!("{size} bytes are too many")));
+            return Err(BundleError::from_damage(&self.path, format!("{size} bytes are too many")));
         }
         let mut bytes = Vec::with_capacity(size as usize);
         file.take(most).read_to_end(&mut bytes).map_err(cannot)?;
@@ -170,44 +170,44 @@ impl Member {
     /// Reads the whole file as text.
     pub fn read_text(&self) -> Result<String, BundleError> {
         String::from_utf8(self.read()?)
-            .map_err(|_| BundleError::damaged(&self.path, "it is not UTF-8"))
+            .map_err(|_| BundleError::from_damage(&self.path, "it is not UTF-8"))
     }
 
     /// Reads the whole file as a document.
     pub fn read_json<T: DeserializeOwned>(&self) -> Result<T, BundleError> {
         serde_json::from_str(&self.read_text()?)
-            .map_err(|why| BundleError::damaged(&self.path, why))
+            .map_err(|why| BundleError::from_damage(&self.path, why))
     }
 
     /// Whether anything has this name.
     pub fn exists(&self) -> bool {
-        self.kind().is_ok()
+        self.file_type().is_ok()
     }
 
     /// The same; an error if that cannot be determined.
     pub fn is_there(&self) -> Result<bool, BundleError> {
-        match self.kind() {
+        match self.file_type() {
             Ok(_) => Ok(true),
             Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(why) => Err(BundleError::io("look for", &self.path)(why)),
+            Err(why) => Err(BundleError::from_io("look for", &self.path)(why)),
         }
     }
 
     /// Whether it is a directory and not a link to one.
     pub fn is_directory(&self) -> bool {
-        self.kind().is_ok_and(|kind| kind == FileType::Directory)
+        self.file_type().is_ok_and(|kind| kind == FileType::Directory)
     }
 
-    fn kind(&self) -> io::Result<FileType> {
-        let (root, inside) = self.place()?;
-        Ok(FileType::from_raw_mode(fstat(walk(&root, inside, OFlags::PATH)?)?.st_mode))
+    fn file_type(&self) -> io::Result<FileType> {
+        let (root, inside) = self.open_root()?;
+        Ok(FileType::from_raw_mode(fstat(open_below(&root, inside, OFlags::PATH)?)?.st_mode))
     }
 
     /// The entries of a directory with this ending, sorted; none if it does not exist.
-    pub fn entries(&self, ending: &str) -> Result<Vec<Member>, BundleError> {
+    pub fn list_entries(&self, ending: &str) -> Result<Vec<Member>, BundleError> {
         let listed = || -> io::Result<Vec<Member>> {
-            let (root, inside) = self.place()?;
-            let directory = walk(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            let (root, inside) = self.open_root()?;
+            let directory = open_below(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY)?;
             let mut entries = Vec::new();
             for entry in Dir::new(directory)? {
                 let entry = entry?;
@@ -224,13 +224,13 @@ impl Member {
                 Ok(entries)
             }
             Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(why) => Err(BundleError::io("read", &self.path)(why)),
+            Err(why) => Err(BundleError::from_io("read", &self.path)(why)),
         }
     }
 
     /// The same; an unreadable directory is damage.
     pub(crate) fn readable_entries(&self, ending: &str, damage: &mut Vec<String>) -> Vec<Member> {
-        self.entries(ending).unwrap_or_else(|why| {
+        self.list_entries(ending).unwrap_or_else(|why| {
             damage.push(why.to_string());
             Vec::new()
         })
@@ -238,35 +238,37 @@ impl Member {
 
     /// Creates a file, which must not exist.
     pub fn create_new(&self) -> Result<File, BundleError> {
-        self.parent()
+        self.open_parent()
             .and_then(|(parent, name)| create_new(&parent, name, OFlags::WRONLY, self.file_mode()))
-            .map_err(BundleError::io("create", &self.path))
+            .map_err(BundleError::from_io("create", &self.path))
     }
 
     /// Creates a directory; an existing one stays.
     pub fn create_directory(&self) -> Result<(), BundleError> {
         let mode = if self.private { PRIVATE_DIRECTORY_MODE } else { DIRECTORY_MODE };
-        let made =
-            self.parent().and_then(|(parent, name)| match mkdirat(&parent, name, mode.into()) {
+        let created = self.open_parent().and_then(|(parent, name)| {
+            match mkdirat(&parent, name, mode.into()) {
                 Err(Errno::EXIST) if self.is_directory() => Ok(()),
                 made => Ok(made?),
-            });
-        made.map_err(BundleError::io("create", &self.path))
+            }
+        });
+        created.map_err(BundleError::from_io("create", &self.path))
     }
 
     pub fn remove(&self) -> Result<(), BundleError> {
-        let removed =
-            self.parent().and_then(|(parent, name)| Ok(unlinkat(parent, name, AtFlags::empty())?));
-        removed.map_err(BundleError::io("remove", &self.path))
+        let removed = self
+            .open_parent()
+            .and_then(|(parent, name)| Ok(unlinkat(parent, name, AtFlags::empty())?));
+        removed.map_err(BundleError::from_io("remove", &self.path))
     }
 
     /// Renames the file to `other` and replaces that.
     pub fn rename(&self, other: &Member) -> Result<(), BundleError> {
-        let renamed = self.parent().and_then(|(parent, name)| {
-            let (other_parent, other_name) = other.parent()?;
+        let renamed = self.open_parent().and_then(|(parent, name)| {
+            let (other_parent, other_name) = other.open_parent()?;
             Ok(renameat(&parent, name, &other_parent, other_name)?)
         });
-        renamed.map_err(BundleError::io("rename", &self.path))
+        renamed.map_err(BundleError::from_io("rename", &self.path))
     }
 
     /// Replaces a file atomically: a reader, or a later run, sees the old text or the new one.
@@ -275,9 +277,9 @@ impl Member {
         &self,
         fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> Result<(), BundleError> {
-        let beside = self.path.with_extension("new");
-        let replaced = self.parent().and_then(|(parent, name)| {
-            let beside = beside.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let new_path = self.path.with_extension("new");
+        let replaced = self.open_parent().and_then(|(parent, name)| {
+            let new_name = new_path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
             match statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(there) => only_regular(FileType::from_raw_mode(there.st_mode))?,
                 Err(Errno::NOENT) => {}
@@ -285,35 +287,35 @@ impl Member {
             }
             // A leftover of a killed writer, or a link that another user placed for us to write
             // through.
-            let _ = unlinkat(&parent, beside, AtFlags::empty());
-            let made = create_new(&parent, beside, OFlags::WRONLY, self.file_mode());
-            let written = made.and_then(|file| {
+            let _ = unlinkat(&parent, new_name, AtFlags::empty());
+            let new_file = create_new(&parent, new_name, OFlags::WRONLY, self.file_mode());
+            let written = new_file.and_then(|file| {
                 let mut out = BufWriter::new(file);
                 fill(&mut out)?;
                 out.flush()?;
-                Ok(renameat(&parent, beside, &parent, name)?)
+                Ok(renameat(&parent, new_name, &parent, name)?)
             });
             // A partial file on a full disk only takes more of its space.
             if written.is_err() {
-                let _ = unlinkat(&parent, beside, AtFlags::empty());
+                let _ = unlinkat(&parent, new_name, AtFlags::empty());
             }
             written
         });
-        replaced.map_err(BundleError::io("write", &self.path))
+        replaced.map_err(BundleError::from_io("write", &self.path))
     }
 
-    pub fn replace(&self, bytes: &[u8]) -> Result<(), BundleError> {
+    pub fn replace_bytes(&self, bytes: &[u8]) -> Result<(), BundleError> {
         self.replace_with(|out| out.write_all(bytes))
     }
 
     pub fn replace_json(&self, value: &impl Serialize) -> Result<(), BundleError> {
-        self.replace(&self.json(value)?)
+        self.replace_bytes(&self.encode_json(value)?)
     }
 
     /// The same for a document that everything else depends on: after a power failure the old or
     /// the new one exists, complete.
     pub fn replace_json_durably(&self, value: &impl Serialize) -> Result<(), BundleError> {
-        let text = self.json(value)?;
+        let text = self.encode_json(value)?;
         self.replace_with(|out| {
             out.write_all(&text)?;
             out.flush()?;
@@ -321,22 +323,22 @@ impl Member {
         })
     }
 
-    fn json(&self, value: &impl Serialize) -> Result<Vec<u8>, BundleError> {
+    fn encode_json(&self, value: &impl Serialize) -> Result<Vec<u8>, BundleError> {
         let text = serde_json::to_vec_pretty(value);
-        let mut text = text.map_err(|why| BundleError::damaged(&self.path, why))?;
+        let mut text = text.map_err(|why| BundleError::from_damage(&self.path, why))?;
         text.push(b'\n');
         Ok(text)
     }
 
     /// Writes it, including everything below a directory, through to the disk.
-    pub fn sync(&self) -> Result<(), BundleError> {
-        let cannot = |why: io::Error| BundleError::io("write", &self.path)(why);
-        match self.kind().map_err(cannot)? {
+    pub(crate) fn sync_to_disk(&self) -> Result<(), BundleError> {
+        let cannot = |why: io::Error| BundleError::from_io("write", &self.path)(why);
+        match self.file_type().map_err(cannot)? {
             FileType::Directory => {
-                self.entries("")?.iter().try_for_each(Member::sync)?;
-                let (root, inside) = self.place().map_err(cannot)?;
-                let opened =
-                    walk(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY).map_err(cannot)?;
+                self.list_entries("")?.iter().try_for_each(Member::sync_to_disk)?;
+                let (root, inside) = self.open_root().map_err(cannot)?;
+                let opened = open_below(&root, inside, OFlags::RDONLY | OFlags::DIRECTORY)
+                    .map_err(cannot)?;
                 File::from(opened).sync_all().map_err(cannot)
             }
             FileType::RegularFile => self.open().and_then(|file| file.sync_all()).map_err(cannot),
@@ -345,7 +347,7 @@ impl Member {
     }
 
     /// The directory as the user named it, and the path from there.
-    fn place(&self) -> io::Result<(OwnedFd, &Path)> {
+    fn open_root(&self) -> io::Result<(OwnedFd, &Path)> {
         let outside =
             || io::Error::new(io::ErrorKind::InvalidInput, "its name leads out of the bundle");
         let inside = self.path.strip_prefix(&self.root).map_err(|_| outside())?;
@@ -361,11 +363,11 @@ impl Member {
     }
 
     /// Its directory, opened, and its own name.
-    fn parent(&self) -> io::Result<(OwnedFd, &OsStr)> {
-        let (root, inside) = self.place()?;
+    fn open_parent(&self) -> io::Result<(OwnedFd, &OsStr)> {
+        let (root, inside) = self.open_root()?;
         let name = inside.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let parent = inside.parent().unwrap_or(Path::new(""));
-        Ok((walk(&root, parent, OFlags::PATH | OFlags::DIRECTORY)?, name))
+        Ok((open_below(&root, parent, OFlags::PATH | OFlags::DIRECTORY)?, name))
     }
 }
 
@@ -374,14 +376,14 @@ fn create_new(parent: &OwnedFd, name: &OsStr, flags: OFlags, mode: u32) -> io::R
     Ok(File::from(openat(parent, name, flags, Mode::from_raw_mode(mode))?))
 }
 
-fn regular(file: &OwnedFd) -> io::Result<()> {
+fn check_regular(file: &OwnedFd) -> io::Result<()> {
     only_regular(FileType::from_raw_mode(fstat(file)?.st_mode))
 }
 
 fn only_regular(kind: FileType) -> io::Result<()> {
     let what = match kind {
         FileType::RegularFile => return Ok(()),
-        FileType::Symlink => return Err(link()),
+        FileType::Symlink => return Err(link_error()),
         FileType::Fifo => "a FIFO",
         FileType::Directory => "a directory",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
@@ -391,12 +393,12 @@ fn only_regular(kind: FileType) -> io::Result<()> {
     Err(io::Error::other(format!("it is {what}, and should be a regular file")))
 }
 
-fn link() -> io::Error {
+fn link_error() -> io::Error {
     io::Error::other("a symbolic link is on its way, and links in a bundle are not followed")
 }
 
 /// Opens `inside` below a directory without following links.
-fn walk(root: &OwnedFd, inside: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+fn open_below(root: &OwnedFd, inside: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let path = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
@@ -406,7 +408,7 @@ fn walk(root: &OwnedFd, inside: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN | Errno::NOTDIR) => {
             walk_by_steps(root, path, flags)
         }
-        Err(Errno::LOOP) => Err(link()),
+        Err(Errno::LOOP) => Err(link_error()),
         opened => Ok(opened?),
     }
 }
@@ -423,8 +425,8 @@ fn walk_by_steps(root: &OwnedFd, path: &Path, flags: OFlags) -> io::Result<Owned
             match openat(at, part.as_os_str(), if last { flags } else { step }, Mode::empty()) {
                 Ok(opened) => opened,
                 // The kernel checks O_DIRECTORY before O_NOFOLLOW.
-                Err(Errno::LOOP) => return Err(link()),
-                Err(Errno::NOTDIR) if is_link(at, part.as_os_str()) => return Err(link()),
+                Err(Errno::LOOP) => return Err(link_error()),
+                Err(Errno::NOTDIR) if is_link(at, part.as_os_str()) => return Err(link_error()),
                 Err(why) => return Err(why.into()),
             };
         if last {

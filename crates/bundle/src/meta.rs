@@ -77,8 +77,9 @@ impl PhaseMeta {
 
     /// Why samples may be missing in the trace that its figures come from; `None` if none are.
     pub fn missing_of_source(&self) -> Option<String> {
-        let all: Vec<String> = self.missing.iter().map(ToString::to_string).collect();
-        (!all.is_empty()).then(|| format!("samples may be hidden: {}", all.join("; ")))
+        let missing_words: Vec<String> = self.missing.iter().map(ToString::to_string).collect();
+        (!missing_words.is_empty())
+            .then(|| format!("samples may be hidden: {}", missing_words.join("; ")))
     }
 }
 

@@ -26,7 +26,7 @@ enum MetricType {
 }
 
 impl MetricType {
-    fn word(self) -> &'static str {
+    fn type_word(self) -> &'static str {
         match self {
             MetricType::Counter => "counter",
             MetricType::Gauge => "gauge",
@@ -63,60 +63,65 @@ const EDGES: [i64; 22] = [
 
 impl Exposition {
     /// Counters; `name` without `_total`.
-    pub fn counters(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
-        self.family(name, MetricType::Counter, help, all, |text, name, labels, value| {
-            sample(text, name, "_total", labels, &value.to_string());
+    pub fn add_counters(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
+        self.write_family(name, MetricType::Counter, help, all, |text, name, labels, value| {
+            write_sample(text, name, "_total", labels, &value.to_string());
         });
     }
 
     /// Cumulative times, in seconds: `name` ends in `_seconds`.
     pub fn time_counters(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, Nanos)]) {
-        self.family(name, MetricType::Counter, help, all, |text, name, labels, value| {
-            sample(text, name, "_total", labels, &seconds(value.ns().into()));
+        self.write_family(name, MetricType::Counter, help, all, |text, name, labels, value| {
+            write_sample(text, name, "_total", labels, &format_seconds(value.ns().into()));
         });
     }
 
     /// Times, in seconds: `name` ends in `_seconds`.
     pub fn time_gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, Nanos)]) {
-        self.family(name, MetricType::Gauge, help, all, |text, name, labels, value| {
-            sample(text, name, "", labels, &seconds(value.ns().into()));
+        self.write_family(name, MetricType::Gauge, help, all, |text, name, labels, value| {
+            write_sample(text, name, "", labels, &format_seconds(value.ns().into()));
         });
     }
 
     /// The verdict, if known: the metric of the word that holds is 1, the others are 0. The exit
     /// code adds information: it shows a failure even if nothing was required.
-    pub fn verdict(&mut self, labels: &[Label<'_>], verdict: &Verdict) {
+    pub fn add_verdict(&mut self, labels: &[Label<'_>], verdict: &Verdict) {
         let words = VerdictWord::ALL.map(Some).into_iter().chain([None]);
         let is_it = words.map(|word| {
-            let text = word.map_or("none-asked", VerdictWord::word).to_owned();
+            let text = word.map_or("none-asked", VerdictWord::json_word).to_owned();
             let labels = labels.iter().cloned().chain([("verdict", text)]).collect();
             (labels, u64::from(verdict.word == word))
         });
         let help = "Of all requirements and limits together, once the measurement has ended.";
-        self.gauges("punctual_verdict", help, &is_it.collect::<Vec<_>>());
-        let code = [(labels.to_vec(), u64::from(verdict.exit() as u8))];
-        self.gauges(
+        self.add_gauges("punctual_verdict", help, &is_it.collect::<Vec<_>>());
+        let code = [(labels.to_vec(), u64::from(verdict.to_exit() as u8))];
+        self.add_gauges(
             "punctual_exit_code",
             "That follows from the verdict: 0 where all is met.",
             &code,
         );
     }
 
-    pub fn gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
-        self.family(name, MetricType::Gauge, help, all, |text, name, labels, value| {
-            sample(text, name, "", labels, &value.to_string());
+    pub fn add_gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
+        self.write_family(name, MetricType::Gauge, help, all, |text, name, labels, value| {
+            write_sample(text, name, "", labels, &value.to_string());
         });
     }
 
     /// Histograms of latencies, in seconds: `name` ends in `_seconds`.
-    pub fn histograms(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, &SeriesData)]) {
-        self.family(name, MetricType::Histogram, help, all, |text, name, labels, data| {
-            histogram(text, name, labels, data);
+    pub fn add_histograms(
+        &mut self,
+        name: &str,
+        help: &str,
+        all: &[(Vec<Label<'_>>, &SeriesData)],
+    ) {
+        self.write_family(name, MetricType::Histogram, help, all, |text, name, labels, data| {
+            write_histogram(text, name, labels, data);
         });
     }
 
     /// Writes a family; one without samples is omitted.
-    fn family<V>(
+    fn write_family<V>(
         &mut self,
         name: &str,
         kind: MetricType,
@@ -127,11 +132,11 @@ impl Exposition {
         if all.is_empty() {
             return;
         }
-        let _ = writeln!(self.text, "# TYPE {name} {}", kind.word());
+        let _ = writeln!(self.text, "# TYPE {name} {}", kind.type_word());
         if name.ends_with("_seconds") {
             let _ = writeln!(self.text, "# UNIT {name} seconds");
         }
-        let _ = writeln!(self.text, "# HELP {name} {}", escaped(help));
+        let _ = writeln!(self.text, "# HELP {name} {}", escape_value(help));
         all.iter().for_each(|(labels, value)| write(&mut self.text, name, labels, value));
     }
 
@@ -141,34 +146,34 @@ impl Exposition {
     }
 }
 
-fn histogram(text: &mut String, name: &str, labels: &[Label<'_>], data: &SeriesData) {
+fn write_histogram(text: &mut String, name: &str, labels: &[Label<'_>], data: &SeriesData) {
     let bucket = |text: &mut String, edge: String, count: u64| {
         let labels: Vec<Label<'_>> = labels.iter().cloned().chain([("le", edge)]).collect();
-        sample(text, name, "_bucket", &labels, &count.to_string());
+        write_sample(text, name, "_bucket", &labels, &count.to_string());
     };
     // The count comes from the histogram: while it is being filled, other counters may differ.
-    let all = data.whole.len();
+    let total_count = data.whole.len();
     for edge in EDGES {
-        bucket(text, seconds(edge.into()), data.whole.count_between(0, edge as u64));
+        bucket(text, format_seconds(edge.into()), data.whole.count_between(0, edge as u64));
     }
-    bucket(text, "+Inf".to_owned(), all);
-    sample(text, name, "_count", labels, &all.to_string());
+    bucket(text, "+Inf".to_owned(), total_count);
+    write_sample(text, name, "_count", labels, &total_count.to_string());
     // OpenMetrics allows no `_sum` that can decrease.
     if data.min.is_none_or(|min| min.ns() >= 0) {
-        sample(text, name, "_sum", labels, &seconds(data.sum));
+        write_sample(text, name, "_sum", labels, &format_seconds(data.sum));
     }
 }
 
-fn sample(text: &mut String, name: &str, suffix: &str, labels: &[Label<'_>], value: &str) {
+fn write_sample(text: &mut String, name: &str, suffix: &str, labels: &[Label<'_>], value: &str) {
     let labels: Vec<String> =
-        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape_value(value))).collect();
     let labels =
         if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
     let _ = writeln!(text, "{name}{suffix}{labels} {value}");
 }
 
 /// ns as seconds, exactly, and always with a point: `0.00012`, `1.0`.
-fn seconds(ns: i128) -> String {
+fn format_seconds(ns: i128) -> String {
     const SECOND: u128 = 1_000_000_000;
     let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
     let fraction = format!("{:09}", ns % SECOND);
@@ -178,9 +183,10 @@ fn seconds(ns: i128) -> String {
 }
 
 /// Escaped for the format and for terminals.
-fn escaped(value: &str) -> String {
-    let line =
-        |line: &str| punctual_core::format::plain(line).replace('\\', "\\\\").replace('"', "\\\"");
+fn escape_value(value: &str) -> String {
+    let line = |line: &str| {
+        punctual_core::format::escape_unsafe(line).replace('\\', "\\\\").replace('"', "\\\"")
+    };
     value.split('\n').map(line).collect::<Vec<_>>().join("\\n")
 }
 
@@ -191,7 +197,13 @@ mod tests {
     #[test]
     fn control_characters_in_metric_labels_are_escaped() {
         let mut text = String::new();
-        sample(&mut text, "x", "_total", &[("thread", "a\u{1b}]0;b\u{7}\"\n".to_owned())], "1");
+        write_sample(
+            &mut text,
+            "x",
+            "_total",
+            &[("thread", "a\u{1b}]0;b\u{7}\"\n".to_owned())],
+            "1",
+        );
         assert_eq!(text, "x_total{thread=\"a\\\\u{1b}]0;b\\\\u{7}\\\"\\n\"} 1\n");
     }
 
@@ -207,8 +219,8 @@ mod tests {
             (i128::from(i64::MAX) * 1_000, "9223372036854.775807"),
         ];
         for (ns, text) in cases {
-            assert_eq!(seconds(ns), text);
+            assert_eq!(format_seconds(ns), text);
         }
-        assert_eq!(seconds(i128::from(i64::MAX) * 1_000), "9223372036854.775807");
+        assert_eq!(format_seconds(i128::from(i64::MAX) * 1_000), "9223372036854.775807");
     }
 }

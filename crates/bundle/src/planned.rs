@@ -61,7 +61,8 @@ impl PlannedRequests {
     pub(crate) fn read(plan: &Member) -> Result<PlannedRequests, BundleError> {
         let text = BundleError::if_there(plan.read_text())?;
         let read = text.map(|text| PlannedRequests::of_plan(&text)).transpose();
-        read.map(Option::unwrap_or_default).map_err(|why| BundleError::damaged(plan.path(), why))
+        read.map(Option::unwrap_or_default)
+            .map_err(|why| BundleError::from_damage(plan.path(), why))
     }
 
     /// Reads a plan as run (`plan.toml`).
@@ -82,7 +83,7 @@ impl PlannedRequests {
         })
     }
 
-    pub fn asks(&self) -> bool {
+    pub fn has_requests(&self) -> bool {
         !self.limits.is_empty() || self.phases.iter().any(|phase| !phase.requirements.is_empty())
     }
 }
@@ -100,7 +101,7 @@ mod tests {
         let phases: Vec<_> =
             planned.phases.iter().map(|of| (of.phase.as_str(), of.requirements.len())).collect();
         assert_eq!((phases, planned.limits.len()), (vec![("first", 0), ("then", 1)], 1));
-        assert!(planned.asks() && !PlannedRequests::default().asks());
+        assert!(planned.has_requests() && !PlannedRequests::default().has_requests());
         assert!(PlannedRequests::of_plan("phase = 3").is_err());
     }
 }

@@ -36,38 +36,38 @@ struct MachineFacts {
 
 impl RanUnder {
     /// Reads it from a bundle; empty without a readable environment.
-    pub fn of(bundle: &Bundle) -> RanUnder {
-        bundle.document("environment").ok().flatten().unwrap_or_default()
+    pub fn from_bundle(bundle: &Bundle) -> RanUnder {
+        bundle.read_document("environment").ok().flatten().unwrap_or_default()
     }
 
     /// As `uname -r` prints it.
-    pub fn release(&self) -> Option<&str> {
-        text(&self.kernel.release)
+    pub fn kernel_release(&self) -> Option<&str> {
+        known_text(&self.kernel.release)
     }
 
     /// As `uname -v` prints it: the build.
-    pub fn version(&self) -> Option<&str> {
-        text(&self.kernel.version)
+    pub fn kernel_version(&self) -> Option<&str> {
+        known_text(&self.kernel.version)
     }
 
     /// As `uname -m` prints it.
     pub fn architecture(&self) -> Option<&str> {
-        text(&self.kernel.architecture)
+        known_text(&self.kernel.architecture)
     }
 
     /// Whether it was a PREEMPT_RT kernel.
     pub fn is_real_time(&self) -> Option<bool> {
-        self.kernel.preemption.known().map(|of| of.model == "real_time")
+        self.kernel.preemption.known_value().map(|of| of.model == "real_time")
     }
 
     /// The model of its processor.
     pub fn cpu_model(&self) -> Option<&str> {
-        text(&self.machine.cpu_model)
+        known_text(&self.machine.cpu_model)
     }
 }
 
-fn text(fact: &Fact<String>) -> Option<&str> {
-    fact.known().map(String::as_str)
+fn known_text(fact: &Fact<String>) -> Option<&str> {
+    fact.known_value().map(String::as_str)
 }
 
 #[cfg(test)]
@@ -80,7 +80,10 @@ mod tests {
         let text = r#"{"kernel":{"release":{"known":"6.1.0"},"version":{"unavailable":"why"},
             "preemption":{"known":{"model":"real_time","source":"x"}}},"settings":{}}"#;
         let read_whole = read(text);
-        assert_eq!((read_whole.release(), read_whole.version()), (Some("6.1.0"), None));
+        assert_eq!(
+            (read_whole.kernel_release(), read_whole.kernel_version()),
+            (Some("6.1.0"), None)
+        );
         assert_eq!((read_whole.is_real_time(), read_whole.cpu_model()), (Some(true), None));
         assert_eq!(read("{}"), RanUnder::default());
         assert_eq!(RanUnder::default().is_real_time(), None);

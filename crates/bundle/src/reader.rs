@@ -91,46 +91,50 @@ impl Series {
     /// Reads the kept samples and windows. Of a run for weeks these are the newest, and the earlier
     /// windows are the lines of its long plot. A continued run returns those of all parts, on the
     /// clock of the first.
-    pub fn log(&self) -> Result<LogContents, BundleError> {
-        let mut all = self.files.log()?;
+    pub fn load_log(&self) -> Result<LogContents, BundleError> {
+        let mut contents = self.files.load_log()?;
         for (files, ahead) in &self.later {
-            let mut log = files.log()?;
+            let mut log = files.load_log()?;
             log.samples.iter_mut().for_each(|sample| parts::shift_sample(sample, *ahead));
-            log.windows.iter_mut().for_each(|window| window.start = shift(window.start, *ahead));
-            all.samples.append(&mut log.samples);
-            all.windows.append(&mut log.windows);
-            all.torn_bytes += log.torn_bytes;
+            log.windows
+                .iter_mut()
+                .for_each(|window| window.start = shift_instant(window.start, *ahead));
+            contents.samples.append(&mut log.samples);
+            contents.windows.append(&mut log.windows);
+            contents.torn_bytes += log.torn_bytes;
         }
-        Ok(all)
+        Ok(contents)
     }
 
     /// The lines of its long plot; empty unless the run was for weeks.
-    pub fn lines(&self) -> Result<Vec<SampleLine>, BundleError> {
-        let mut all = self.files.lines()?;
+    pub fn load_lines(&self) -> Result<Vec<SampleLine>, BundleError> {
+        let mut all_lines = self.files.load_lines()?;
         for (files, ahead) in &self.later {
-            let mut lines = files.lines()?;
-            lines.iter_mut().for_each(|line| line.clock_start = shift(line.clock_start, *ahead));
-            all.append(&mut lines);
+            let mut lines = files.load_lines()?;
+            lines
+                .iter_mut()
+                .for_each(|line| line.clock_start = shift_instant(line.clock_start, *ahead));
+            all_lines.append(&mut lines);
         }
-        Ok(all)
+        Ok(all_lines)
     }
 }
 
-fn shift(instant: ClockNs, by: Nanos) -> ClockNs {
+fn shift_instant(instant: ClockNs, by: Nanos) -> ClockNs {
     ClockNs(instant.ns().saturating_add(by.ns()))
 }
 
 impl OnDemandFiles {
     /// The damage to the samples of a series that ended.
-    fn damage(&self) -> Option<String> {
+    fn find_damage(&self) -> Option<String> {
         let kept = self.ended_with.filter(|kept| *kept > 0)?;
         let check = |member: &Member| {
-            let checked = member.open().and_then(|file| log::check(BufReader::new(file)));
-            BundleError::if_there(checked.map_err(BundleError::io("read", member.path())))
+            let checked = member.open().and_then(|file| log::check_log(BufReader::new(file)));
+            BundleError::if_there(checked.map_err(BundleError::from_io("read", member.path())))
         };
-        let both = check(&self.old_log).and_then(|old| Ok((old, check(&self.log)?)));
+        let checked_logs = check(&self.old_log).and_then(|old| Ok((old, check(&self.log)?)));
         let name = self.log.path().display();
-        match both {
+        match checked_logs {
             Err(why) => Some(why.to_string()),
             Ok((_, None)) => Some(format!("{name} is missing: {kept} samples were in it")),
             Ok((old, Some(new))) => {
@@ -142,7 +146,7 @@ impl OnDemandFiles {
         }
     }
 
-    fn log(&self) -> Result<LogContents, BundleError> {
+    fn load_log(&self) -> Result<LogContents, BundleError> {
         let Some(mut log) = BundleError::if_there(read_log(&self.old_log))? else {
             let log = read_log(&self.log)?;
             return Ok(self.with_lines(log));
@@ -156,28 +160,28 @@ impl OnDemandFiles {
         Ok(self.with_lines(log))
     }
 
-    fn lines(&self) -> Result<Vec<SampleLine>, BundleError> {
+    fn load_lines(&self) -> Result<Vec<SampleLine>, BundleError> {
         let Some(bytes) = BundleError::if_there(self.lines.read_at_most(MAX_LOG))? else {
             return Ok(Vec::new());
         };
-        lines::decode(&bytes).map_err(|why| BundleError::damaged(self.lines.path(), why))
+        lines::decode_lines(&bytes).map_err(|why| BundleError::from_damage(self.lines.path(), why))
     }
 
     fn with_lines(&self, mut log: LogContents) -> LogContents {
-        let lines = self.lines().unwrap_or_default();
+        let lines = self.load_lines().unwrap_or_default();
         let detail = log.windows.first().map(|window| window.start);
         let before = |line: &&SampleLine| {
             detail.is_none_or(|detail| line.clock_start + line.length <= detail)
         };
-        let windows = lines.iter().take_while(before).filter_map(SampleLine::window);
+        let windows = lines.iter().take_while(before).filter_map(SampleLine::to_window);
         log.windows.splice(0..0, windows.collect::<Vec<_>>());
         log
     }
 }
 
 fn read_log(member: &Member) -> Result<LogContents, BundleError> {
-    log::decode(&member.read_at_most(MAX_LOG)?)
-        .map_err(|why| BundleError::damaged(member.path(), why))
+    log::decode_log(&member.read_at_most(MAX_LOG)?)
+        .map_err(|why| BundleError::from_damage(member.path(), why))
 }
 
 impl Bundle {
@@ -189,21 +193,21 @@ impl Bundle {
                 series.later.iter().map(|(files, _)| files.clone()).collect();
             std::iter::once(series.files.clone()).chain(later)
         };
-        let all = self.phases.iter().flat_map(|phase| phase.series.iter().flat_map(files));
-        let found: Vec<String> = all.filter_map(|files| files.damage()).collect();
+        let all_files = self.phases.iter().flat_map(|phase| phase.series.iter().flat_map(files));
+        let found: Vec<String> = all_files.filter_map(|files| files.find_damage()).collect();
         self.damaged_samples = !found.is_empty();
         self.damage.extend(found);
     }
 
     /// The timebase of its figures.
     pub fn timebase(&self) -> Timebase {
-        Timebase::of(self.manifest.target.as_ref())
+        Timebase::from_target(self.manifest.target.as_ref())
     }
 
     /// Opens a bundle. Only a directory that is not a bundle or has a newer format is an error.
     /// Other damage is skipped and listed in [`Bundle::damage`].
     pub fn open(directory: &Path) -> Result<Bundle, BundleError> {
-        let root = Member::root(directory);
+        let root = Member::from_root(directory);
         let mut bundle = Bundle::open_part(&root)?;
         let damage = &mut bundle.damage;
         let recording = RecordingReader::open(directory);
@@ -212,13 +216,13 @@ impl Bundle {
         damage.extend(windows.iter().flat_map(|windows| windows.damage.iter().cloned()));
         let parts = parts::read(&root, damage);
         (bundle.recording, bundle.windows) = (recording, windows);
-        let own = bundle.manifest.ending.clone();
-        parts.into_iter().for_each(|part| bundle.append(part));
+        let own_ending = bundle.manifest.ending.clone();
+        parts.into_iter().for_each(|part| bundle.append_part(part));
         // Written at the end of the last part: its exit code is that of all parts.
         let manifest = &mut bundle.manifest;
         let last = manifest.ending.as_ref();
-        match last.zip(own.as_ref()).is_some_and(|(last, own)| last.at == own.at) {
-            true => manifest.ending = own,
+        match last.zip(own_ending.as_ref()).is_some_and(|(last, own)| last.at == own.at) {
+            true => manifest.ending = own_ending,
             // The stored verdict is of the first part.
             false => manifest.verdict = None,
         }
@@ -257,15 +261,15 @@ impl Bundle {
 
     /// A JSON document of the run: `environment`, `environment-end`, `check`; `Ok(None)` without
     /// one.
-    pub fn document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, BundleError> {
+    pub fn read_document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, BundleError> {
         BundleError::if_there(self.member(name).with_extension("json").read_json())
     }
 
     /// What lies in its directory under this name; made there, it is as private as what was
     /// recorded.
     pub fn member(&self, name: &str) -> Member {
-        let member = Member::root(&self.directory).join(name);
-        if is_private(&self.directory) { member.private() } else { member }
+        let member = Member::from_root(&self.directory).join(name);
+        if is_private(&self.directory) { member.to_private() } else { member }
     }
 
     /// The plan as run (TOML); `Ok(None)` for imports.
@@ -274,12 +278,12 @@ impl Bundle {
     }
 
     /// The requests of its plan; empty for imports and attachments, which have none.
-    pub fn planned(&self) -> Result<PlannedRequests, BundleError> {
+    pub fn planned_requests(&self) -> Result<PlannedRequests, BundleError> {
         PlannedRequests::read(&self.member(PLAN))
     }
 
     /// All series, each with the name of its phase.
-    pub fn series(&self) -> impl Iterator<Item = (&str, &Series)> {
+    pub fn all_series(&self) -> impl Iterator<Item = (&str, &Series)> {
         self.phases
             .iter()
             .flat_map(|phase| phase.series.iter().map(|series| (phase.meta.name.as_str(), series)))
@@ -326,10 +330,10 @@ fn read_all_series(directory: &Member, damage: &mut Vec<String>) -> Vec<Series> 
         let ends = move |entry: &&Member| entry.path().to_string_lossy().ends_with(ending);
         entries.iter().filter(ends)
     };
-    let mut all = Vec::new();
+    let mut series_list = Vec::new();
     for meta in ending(".meta.json") {
         match read_series(meta, damage) {
-            Ok(series) => all.push(series),
+            Ok(series) => series_list.push(series),
             // The run was killed before the first checkpoint of this series: no data were saved, so
             // none are damaged.
             Err(error) if error.is_missing() => {
@@ -340,21 +344,22 @@ fn read_all_series(directory: &Member, damage: &mut Vec<String>) -> Vec<Series> 
     }
     // A series with data but without the file that describes it, which is written first.
     let data = ending(".state.json").chain(ending(".checkpoint")).chain(ending(".log"));
-    let metas: BTreeSet<Member> = data.map(|data| stem(data).with_extension("meta.json")).collect();
+    let metas: BTreeSet<Member> =
+        data.map(|data| member_stem(data).with_extension("meta.json")).collect();
     let orphans = metas.into_iter().filter(|meta| !meta.exists());
     damage.extend(
         orphans.map(|meta| format!("{} is missing: its series is left out", meta.display())),
     );
-    all
+    series_list
 }
 
 /// `0000.meta.json` → `0000`
-fn stem(member: &Member) -> Member {
+fn member_stem(member: &Member) -> Member {
     member.with_extension("").with_extension("")
 }
 
 fn read_series(meta: &Member, damage: &mut Vec<String>) -> Result<Series, BundleError> {
-    let stem = stem(meta);
+    let stem = member_stem(meta);
     let (state, has_ended) = read_state(&stem)?;
     let account = account::read(&stem.with_extension("account.json"), damage);
     let [log, old_log, lines] = ["log", "old.log", "lines"].map(|end| stem.with_extension(end));
@@ -367,14 +372,14 @@ fn read_series(meta: &Member, damage: &mut Vec<String>) -> Result<Series, Bundle
 fn read_state(stem: &Member) -> Result<(SeriesState, bool), BundleError> {
     let for_good = || {
         let member = stem.with_extension("state.json");
-        let state = SeriesState::decode(&member.read_text()?);
-        let state = state.map_err(|why| BundleError::damaged(member.path(), why))?;
+        let state = SeriesState::from_json(&member.read_text()?);
+        let state = state.map_err(|why| BundleError::from_damage(member.path(), why))?;
         Ok((state, true))
     };
     let saved = || {
         let member = stem.with_extension("checkpoint");
-        let state = checkpoint::decode(&member.read()?);
-        let state = state.map_err(|why| BundleError::damaged(member.path(), why))?;
+        let state = checkpoint::decode_newest(&member.read()?);
+        let state = state.map_err(|why| BundleError::from_damage(member.path(), why))?;
         Ok((state, false))
     };
     let mut read = for_good();
@@ -414,27 +419,27 @@ mod tests {
             name: "timer/cpu0".into(),
             workload: TIMER_WORKLOAD.into(),
             clock: Clock::Monotonic,
-            cpus: CpuSet::single(0),
+            cpus: CpuSet::from_cpu(0),
             scheduling: "SCHED_FIFO 80".into(),
             real_time: true,
             period: Some(Nanos::MILLI),
             tid: Some(1),
             ..SeriesMeta::default()
         };
-        let mut series = writer.series(0, 0, &meta, 5).unwrap();
+        let mut series = writer.begin_series(0, 0, &meta, 5).unwrap();
         let shape =
             SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: meta.period };
         let mut data = SeriesData::new(shape);
         for seq in 0..8u64 {
             let due = seq as i64 * 1_000_000;
             let sample = Sample { seq, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 0 };
-            data.record(&sample, 0);
-            series.append(&[sample]).unwrap();
+            data.record_sample(&sample, 0);
+            series.append_samples(&[sample]).unwrap();
         }
-        let (samples_kept, log_bytes) = (series.kept(), series.log_bytes());
+        let (samples_kept, log_bytes) = (series.kept_count(), series.log_bytes());
         let state =
             SeriesState { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes };
-        series.checkpoint(&state).unwrap();
+        series.save_checkpoint(&state).unwrap();
         (series, state)
     }
 
@@ -446,9 +451,12 @@ mod tests {
         let bundle = Bundle::open(&directory).unwrap();
         assert_eq!(bundle.completeness, Completeness::CutOff);
         assert_eq!(bundle.damage, Vec::<String>::new());
-        let (phase, series) = bundle.series().next().unwrap();
-        assert_eq!((phase, series.state.data.count()), ("main", written.data.count()));
-        assert_eq!((series.state.samples_kept, series.log().unwrap().samples.len()), (5, 5));
+        let (phase, series) = bundle.all_series().next().unwrap();
+        assert_eq!(
+            (phase, series.state.data.sample_count()),
+            ("main", written.data.sample_count())
+        );
+        assert_eq!((series.state.samples_kept, series.load_log().unwrap().samples.len()), (5, 5));
     }
 
     #[test]
@@ -511,13 +519,13 @@ mod tests {
         assert_eq!((&bundle.damage, &bundle.parts), (&Vec::new(), &vec![part]));
         assert_eq!(bundle.manifest.gaps, [PartGap { from, to }]);
         assert_eq!(bundle.manifest.gaps[0].length(), Nanos::from_secs(3_599));
-        let (_, series) = bundle.series().next().unwrap();
+        let (_, series) = bundle.all_series().next().unwrap();
         let data = &series.state.data;
-        assert_eq!((data.count(), data.losses.recorded), (16, 16));
+        assert_eq!((data.sample_count(), data.losses.recorded), (16, 16));
         assert_eq!((data.min, data.max), (Some(Nanos(5_000)), Some(Nanos(9_000))));
         assert_eq!((data.mean(), data.worst.len()), (Some(7_000.0), 16));
         assert!(data.worst.iter().any(|of| of.due.ns() >= hour), "on the first part's clock");
-        let log = series.log().unwrap();
+        let log = series.load_log().unwrap();
         assert_eq!((series.state.samples_kept, log.samples.len()), (10, 10));
         let dues: Vec<i64> = log.samples.iter().map(|sample| sample.due.ns()).collect();
         assert!(dues.is_sorted() && dues[5] == hour, "{dues:?}");
@@ -530,13 +538,13 @@ mod tests {
         for worse in [0, 1] {
             let (_place, directory, part) = begun_again();
             write_part(&part, 3_600_000_000_000, 9_000, None);
-            let meta = Member::root(if worse == 0 { &directory } else { &part })
+            let meta = Member::from_root(if worse == 0 { &directory } else { &part })
                 .join("phases/000/0000.meta.json");
             let mut text: SeriesMeta = meta.read_json().unwrap();
             (text.scheduling, text.real_time) = ("SCHED_OTHER".into(), false);
             meta.replace_json(&text).unwrap();
             let bundle = Bundle::open(&directory).unwrap();
-            let meta = &bundle.series().next().unwrap().1.meta;
+            let meta = &bundle.all_series().next().unwrap().1.meta;
             assert_eq!((meta.scheduling.as_str(), meta.real_time), ("SCHED_OTHER", false));
         }
     }
@@ -545,7 +553,7 @@ mod tests {
     fn the_command_of_the_last_part_is_that_of_the_run() {
         let (_place, directory, part) = begun_again();
         write_part(&part, 3_600_000_000_000, 9_000, None);
-        let header = Member::root(&part).join("bundle.json");
+        let header = Member::from_root(&part).join("bundle.json");
         let mut json: serde_json::Value = header.read_json().unwrap();
         json["command"] = serde_json::json!({ "code": 7, "by_itself": true });
         header.replace_json(&json).unwrap();
@@ -562,7 +570,7 @@ mod tests {
         series.finish(&state).unwrap();
         assert!(!directory.join("phases/000/0000.checkpoint").exists());
         let bundle = Bundle::open(&directory).unwrap();
-        assert_eq!(bundle.series().next().unwrap().1.state.usage, state.usage);
+        assert_eq!(bundle.all_series().next().unwrap().1.state.usage, state.usage);
     }
 
     #[test]
@@ -571,9 +579,9 @@ mod tests {
         let directory = place.path().join("b");
         let (mut series, mut state) = write_one(&directory);
         state.data.losses.dropped = 3;
-        series.checkpoint(&state).unwrap();
+        series.save_checkpoint(&state).unwrap();
         let bundle = Bundle::open(&directory).unwrap();
-        assert_eq!(bundle.series().next().unwrap().1.state.data.losses.dropped, 3);
+        assert_eq!(bundle.all_series().next().unwrap().1.state.data.losses.dropped, 3);
     }
 
     #[test]

@@ -46,15 +46,15 @@ pub enum SectionsRun {
 
 impl SectionsDocument {
     /// The longest of all, in instructions.
-    pub fn longest(&self) -> Option<u64> {
-        let of = &self.sections;
-        let all = of.irqs_disabled.iter().chain(&of.preemption_disabled);
-        all.chain(&of.not_preempted).map(|section| section.longest).max()
+    pub fn longest_section(&self) -> Option<u64> {
+        let sections = &self.sections;
+        let disabled_sections = sections.irqs_disabled.iter().chain(&sections.preemption_disabled);
+        disabled_sections.chain(&sections.not_preempted).map(|section| section.longest).max()
     }
 
     /// All requirements together; `None` where nothing was required.
-    pub fn verdict(&self) -> Option<VerdictWord> {
-        VerdictWord::gravest(self.required.iter().map(|required| required.verdict))
+    pub fn overall_verdict(&self) -> Option<VerdictWord> {
+        VerdictWord::gravest_verdict(self.required.iter().map(|required| required.verdict))
     }
 }
 

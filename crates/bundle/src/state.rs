@@ -81,7 +81,7 @@ impl Serialize for StateBins<'_> {
 }
 
 impl ExactDoc<StateBins<'_>> {
-    fn of(exact: &LinearHistogram) -> ExactDoc<StateBins<'_>> {
+    fn from_histogram(exact: &LinearHistogram) -> ExactDoc<StateBins<'_>> {
         let (resolution, above, below) = (exact.resolution, exact.above, exact.below);
         ExactDoc {
             resolution,
@@ -94,7 +94,7 @@ impl ExactDoc<StateBins<'_>> {
 }
 
 impl ExactDoc<Vec<(usize, u64)>> {
-    fn restore(self) -> Result<LinearHistogram, String> {
+    fn into_histogram(self) -> Result<LinearHistogram, String> {
         if self.bins == 0 || self.bins > MAX_BINS || self.resolution < Nanos(1) {
             return Err(format!("{} bins of {} are not a histogram", self.bins, self.resolution));
         }
@@ -116,7 +116,7 @@ impl SeriesState {
         let d = &self.data;
         let doc = StateDoc {
             period: d.period,
-            exact: ExactDoc::of(&d.exact),
+            exact: ExactDoc::from_histogram(&d.exact),
             hdr: HdrCounts(&d.whole),
             corrected_hdr: d.corrected.as_ref().map(HdrCounts),
             min: d.min,
@@ -135,7 +135,7 @@ impl SeriesState {
     }
 
     /// Reads the JSON text; any inconsistency is an error, never a default.
-    pub fn decode(text: &str) -> Result<SeriesState, String> {
+    pub fn from_json(text: &str) -> Result<SeriesState, String> {
         let doc: StateDoc<ExactDoc<Vec<(usize, u64)>>, Pairs> =
             serde_json::from_str(text).map_err(|e| e.to_string())?;
         let worst = doc.worst.into_iter().map(|(seq, due, woke, cpu)| Sample {
@@ -146,9 +146,9 @@ impl SeriesState {
         });
         let data = SeriesData {
             period: doc.period,
-            exact: doc.exact.restore()?,
-            whole: doc.hdr.restore()?,
-            corrected: doc.corrected_hdr.map(Pairs::restore).transpose()?,
+            exact: doc.exact.into_histogram()?,
+            whole: doc.hdr.into_histogram()?,
+            corrected: doc.corrected_hdr.map(Pairs::into_histogram).transpose()?,
             min: doc.min,
             max: doc.max,
             sum: doc.sum.parse().map_err(|_| "the sum is not a number")?,
@@ -161,7 +161,7 @@ impl SeriesState {
             losses: doc.losses,
             unfinished: doc.unfinished,
         };
-        check(&data)?;
+        check_consistency(&data)?;
         let (samples_kept, log_bytes) = (doc.samples_kept, doc.log_bytes);
         Ok(SeriesState { data, usage: doc.usage, digest: doc.digest, samples_kept, log_bytes })
     }
@@ -169,9 +169,9 @@ impl SeriesState {
 
 /// Checks that the parts of a state agree, so that no derived figure overflows or contradicts
 /// another.
-pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
+pub(crate) fn check_consistency(data: &SeriesData) -> Result<(), String> {
     let recorded = data.losses.recorded;
-    let (whole, exact) = (data.whole.len(), total(&data.exact));
+    let (whole, exact) = (data.whole.len(), checked_total(&data.exact));
     // A source that records only minimum, mean and maximum (an import) has no distribution.
     let undistributed = whole == 0 && exact == Some(0);
     if !undistributed && (whole != recorded || exact != Some(recorded)) {
@@ -199,8 +199,8 @@ pub(crate) fn check(data: &SeriesData) -> Result<(), String> {
     }
 }
 
-/// [`LinearHistogram::total`] for data from a possibly hostile file.
-fn total(exact: &LinearHistogram) -> Option<u64> {
+/// [`LinearHistogram::total_count`] for data from a possibly hostile file.
+fn checked_total(exact: &LinearHistogram) -> Option<u64> {
     exact
         .bins
         .iter()
@@ -239,11 +239,11 @@ mod tests {
                     woke: ClockNs(due + latency),
                     cpu: 3,
                 };
-                data.record(&sample, (latency / 1_000_000).max(0) as u64);
+                data.record_sample(&sample, (latency / 1_000_000).max(0) as u64);
             }
             let (usage, digest) = (Fact::NotAsked, None);
             let state = SeriesState { data, usage, digest, samples_kept: 7, log_bytes: 99 };
-            let back = SeriesState::decode(&encoded(&state)).unwrap();
+            let back = SeriesState::from_json(&encoded(&state)).unwrap();
             prop_assert_eq!(&back.data.exact, &state.data.exact);
             prop_assert_eq!(&back.data.whole, &state.data.whole);
             prop_assert_eq!(&back.data.corrected, &state.data.corrected);
@@ -260,7 +260,7 @@ mod tests {
         }
         #[test]
         fn no_text_panics(text in "\\PC{0,200}") {
-            let _ = SeriesState::decode(&text);
+            let _ = SeriesState::from_json(&text);
         }
     }
 }

@@ -35,7 +35,7 @@ impl LineSteps {
         self.steps.is_empty()
     }
     /// How often it ran: as its most frequent step, or the one that its code follows.
-    pub fn ran(&self) -> u64 {
+    pub fn run_count(&self) -> u64 {
         self.steps.iter().copied().max().unwrap_or_default().max(self.before)
     }
 }

@@ -86,7 +86,7 @@ pub struct GapSummary {
 
 impl GapSummary {
     /// As a manifest has it.
-    pub fn of(gap: &PartGap) -> GapSummary {
+    pub fn from_gap(gap: &PartGap) -> GapSummary {
         GapSummary { from: gap.from, to: gap.to, length_ns: gap.length().ns() }
     }
 }

@@ -29,7 +29,7 @@ impl Timebase {
     ];
 
     /// The timebase of a run on a target, or of a local one without.
-    pub fn of(target: Option<&RanOn>) -> Timebase {
+    pub fn from_target(target: Option<&RanOn>) -> Timebase {
         target
             .filter(|target| target.kind == "vm")
             .map_or(Timebase::Own, |target| Timebase::of_machine(&target.name))
@@ -45,18 +45,18 @@ impl Timebase {
     }
 
     /// The common timebase.
-    pub fn together(all: impl IntoIterator<Item = Timebase>) -> Timebase {
+    pub fn common_timebase(all: impl IntoIterator<Item = Timebase>) -> Timebase {
         let join = |one, other| if one == other { one } else { Timebase::Mixed };
         all.into_iter().reduce(join).unwrap_or_default()
     }
 
     /// The suffix of target names.
-    pub fn name(self) -> &'static str {
+    pub fn target_suffix(self) -> &'static str {
         Timebase::NAMED.iter().find(|(time, _)| *time == self).map_or("", |(_, word)| word)
     }
 
     /// The word before every unit: `virtual` of `virtual µs`.
-    pub fn word(self) -> Option<&'static str> {
+    pub fn unit_prefix(self) -> Option<&'static str> {
         match self {
             Timebase::Own => None,
             Timebase::Virtual => Some("virtual"),
@@ -67,12 +67,12 @@ impl Timebase {
     }
 
     /// A unit in this timebase: `virtual µs`.
-    pub fn unit(self, unit: &str) -> String {
-        self.word().map_or(unit.to_owned(), |word| format!("{word} {unit}"))
+    pub fn format_unit(self, unit: &str) -> String {
+        self.unit_prefix().map_or(unit.to_owned(), |word| format!("{word} {unit}"))
     }
 
     /// Two words shown below every table and plot of a page, so that copied parts still state it.
-    pub fn clock(self) -> Option<&'static str> {
+    pub fn clock_note(self) -> Option<&'static str> {
         match self {
             Timebase::Own => None,
             Timebase::Virtual => Some("virtual time"),
@@ -83,7 +83,7 @@ impl Timebase {
     }
 
     /// Its meaning in one line, shown once.
-    pub fn mark(self) -> Option<&'static str> {
+    pub fn short_meaning(self) -> Option<&'static str> {
         match self {
             Timebase::Own => None,
             Timebase::Virtual => {
@@ -104,7 +104,7 @@ impl Timebase {
     }
 
     /// The meaning and limits of figures in it, at length.
-    pub fn limit(self) -> Option<&'static str> {
+    pub fn full_meaning(self) -> Option<&'static str> {
         match self {
             Timebase::Own | Timebase::Mixed => None,
             Timebase::Virtual => Some(
@@ -134,26 +134,32 @@ mod tests {
     #[test]
     fn the_timebase_is_derived_from_the_name_of_the_target() {
         for (time, _) in Timebase::NAMED {
-            assert_eq!(Timebase::of_machine(&format!("the kernel 6.1-rt, {}", time.name())), time);
+            assert_eq!(
+                Timebase::of_machine(&format!("the kernel 6.1-rt, {}", time.target_suffix())),
+                time
+            );
         }
         assert_eq!(Timebase::of_machine("something new"), Timebase::Guest);
-        assert_eq!(Timebase::of(None), Timebase::Own);
+        assert_eq!(Timebase::from_target(None), Timebase::Own);
     }
 
     #[test]
     fn different_times_together_are_mixed() {
         use Timebase::{Mixed, Own, Virtual};
-        assert_eq!(Timebase::together([]), Own);
-        assert_eq!(Timebase::together([Virtual, Virtual]), Virtual);
-        assert_eq!(Timebase::together([Virtual, Own, Own]), Mixed);
-        assert_eq!(Timebase::together([Virtual, Own, Virtual]), Mixed);
+        assert_eq!(Timebase::common_timebase([]), Own);
+        assert_eq!(Timebase::common_timebase([Virtual, Virtual]), Virtual);
+        assert_eq!(Timebase::common_timebase([Virtual, Own, Own]), Mixed);
+        assert_eq!(Timebase::common_timebase([Virtual, Own, Virtual]), Mixed);
     }
 
     #[test]
     fn every_timebase_but_the_systems_own_has_a_mark() {
         for time in [Timebase::Virtual, Timebase::Emulated, Timebase::Guest, Timebase::Mixed] {
-            assert!(time.mark().is_some_and(|mark| mark.starts_with(time.word().unwrap())));
+            assert!(
+                time.short_meaning()
+                    .is_some_and(|mark| mark.starts_with(time.unit_prefix().unwrap()))
+            );
         }
-        assert_eq!((Timebase::Own.word(), Timebase::Own.mark()), (None, None));
+        assert_eq!((Timebase::Own.unit_prefix(), Timebase::Own.short_meaning()), (None, None));
     }
 }

@@ -25,7 +25,7 @@ pub enum TuneAnswer {
 
 impl TuneAnswer {
     /// In words.
-    pub fn words(self) -> &'static str {
+    pub fn to_words(self) -> &'static str {
         match self {
             TuneAnswer::Better => "better",
             TuneAnswer::Worse => "worse",

@@ -3,7 +3,7 @@
 //! `stats::verdict` computes it from the bundle's content and the end of a run stores it. Every
 //! display of an answer shows it.
 
-use crate::baseline::{LeapingFigure, WorseFigure, always};
+use crate::baseline::{LeapingFigure, WorseFigure, default_true};
 use crate::exit::{CommandEnd, Exit, ProgramEnd};
 use crate::judged::{ProofWord, VerdictWord};
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ pub enum Reason {
         /// How many more are needed.
         missing: u64,
         /// Whether that makes the run *undecided*.
-        #[serde(default = "always")]
+        #[serde(default = "default_true")]
         required: bool,
     },
     /// A figure is far outside all earlier runs, in too few runs to decide.
@@ -177,7 +177,7 @@ pub enum LeftOutKind {
 
 impl Reason {
     /// The verdict that this reason causes; `None` if it is only reported.
-    pub fn weight(&self) -> Option<VerdictWord> {
+    pub fn caused_verdict(&self) -> Option<VerdictWord> {
         let if_asked = |asked: bool| asked.then_some(VerdictWord::Undecided);
         match self {
             Reason::Requirement { verdict, .. } | Reason::Limit { verdict, .. } => Some(*verdict),
@@ -200,8 +200,8 @@ impl Reason {
     }
 
     /// The exit code that this reason causes alone, and its rank among others.
-    fn exit(&self) -> (u8, Exit) {
-        match (self, self.weight()) {
+    fn exit_rank(&self) -> (u8, Exit) {
+        match (self, self.caused_verdict()) {
             (Reason::Failed { .. }, _) => (4, Exit::Failed),
             (_, Some(VerdictWord::NotMet)) => (3, Exit::NotMet),
             (Reason::Unwritten { .. }, _) => (2, Exit::Failed),
@@ -239,11 +239,11 @@ impl Reason {
 impl Verdict {
     /// The verdict from these reasons: *met* if something was requested and no reason contradicts
     /// it.
-    pub fn of(mut reasons: Vec<Reason>, asked: bool) -> Verdict {
-        let gravity = |reason: &Reason| reason.weight().map(VerdictWord::gravity);
-        reasons.sort_by_key(|reason| std::cmp::Reverse((reason.exit().0, gravity(reason))));
-        let weights = reasons.iter().filter_map(Reason::weight);
-        let word = asked.then(|| VerdictWord::gravest(weights).unwrap_or(VerdictWord::Met));
+    pub fn from_reasons(mut reasons: Vec<Reason>, asked: bool) -> Verdict {
+        let gravity = |reason: &Reason| reason.caused_verdict().map(VerdictWord::gravity_rank);
+        reasons.sort_by_key(|reason| std::cmp::Reverse((reason.exit_rank().0, gravity(reason))));
+        let weights = reasons.iter().filter_map(Reason::caused_verdict);
+        let word = asked.then(|| VerdictWord::gravest_verdict(weights).unwrap_or(VerdictWord::Met));
         let more_reasons = reasons.len().saturating_sub(MOST_REASONS) as u64;
         reasons.truncate(MOST_REASONS);
         Verdict { word, reasons, more_reasons }
@@ -251,26 +251,28 @@ impl Verdict {
 
     /// Combines the stored verdict of the ended run with one computed now from what is still
     /// readable. The stored word never becomes better, and its reasons stay.
-    pub fn after(self, stored: &Verdict) -> Verdict {
+    pub fn merge_stored(self, stored: &Verdict) -> Verdict {
         let mut reasons = self.reasons;
         for old in &stored.reasons {
             match reasons.iter_mut().find(|new| new.is_about_same(old)) {
-                Some(new) if old.exit().0 > new.exit().0 => new.clone_from(old),
+                Some(new) if old.exit_rank().0 > new.exit_rank().0 => new.clone_from(old),
                 Some(_) => {}
                 None => reasons.push(old.clone()),
             }
         }
-        let asked = self.word.is_some() || stored.word.is_some();
-        let more = self.more_reasons.max(stored.more_reasons);
-        let mut both = Verdict::of(reasons, asked);
-        both.more_reasons = both.more_reasons.max(more);
-        both.word = VerdictWord::gravest([both.word, stored.word, self.word].into_iter().flatten());
-        both
+        let is_asked = self.word.is_some() || stored.word.is_some();
+        let more_reasons = self.more_reasons.max(stored.more_reasons);
+        let mut merged = Verdict::from_reasons(reasons, is_asked);
+        merged.more_reasons = merged.more_reasons.max(more_reasons);
+        merged.word = VerdictWord::gravest_verdict(
+            [merged.word, stored.word, self.word].into_iter().flatten(),
+        );
+        merged
     }
 
     /// The exit code of the gravest reason, or of the word without one.
-    pub fn exit(&self) -> Exit {
-        let of_reasons = self.reasons.iter().map(Reason::exit).max_by_key(|(rank, _)| *rank);
+    pub fn to_exit(&self) -> Exit {
+        let of_reasons = self.reasons.iter().map(Reason::exit_rank).max_by_key(|(rank, _)| *rank);
         match of_reasons {
             Some((rank, exit)) if rank > 0 => exit,
             _ => Exit::of_word(self.word),
@@ -281,8 +283,8 @@ impl Verdict {
     /// it ended by itself, and only if nothing was requested or everything is met. It then precedes
     /// a failure of ours.
     pub fn exit_code(&self, command: Option<CommandEnd>) -> u8 {
-        let own = command.filter(|command| command.by_itself && command.code != 0);
-        match (self.exit(), self.word, own) {
+        let own_end = command.filter(|command| command.by_itself && command.code != 0);
+        match (self.to_exit(), self.word, own_end) {
             (Exit::Done, _, Some(own)) | (Exit::Failed | Exit::NoEvidence, None, Some(own)) => {
                 own.code
             }
@@ -292,7 +294,7 @@ impl Verdict {
     }
 
     /// Reasons that only inform: the comparison with earlier runs.
-    pub fn remarks(&self) -> impl Iterator<Item = &Reason> {
+    pub fn remark_reasons(&self) -> impl Iterator<Item = &Reason> {
         let is_remark = |reason: &&Reason| match reason {
             Reason::FewRuns { required, .. } => !required,
             reason => matches!(reason, Reason::Leap(_)),
@@ -301,8 +303,8 @@ impl Verdict {
     }
 
     /// The reasons that affect the word or the exit code.
-    pub fn against(&self) -> impl Iterator<Item = &Reason> {
-        self.reasons.iter().filter(|reason| reason.exit().0 > 0)
+    pub fn adverse_reasons(&self) -> impl Iterator<Item = &Reason> {
+        self.reasons.iter().filter(|reason| reason.exit_rank().0 > 0)
     }
 }
 
@@ -323,8 +325,8 @@ mod tests {
     #[test]
     fn the_gravest_reason_decides_the_verdict() {
         let of = |reasons: Vec<Reason>| {
-            let verdict = Verdict::of(reasons, true);
-            (verdict.word, verdict.exit())
+            let verdict = Verdict::from_reasons(reasons, true);
+            (verdict.word, verdict.to_exit())
         };
         let unwritten = || Reason::Unwritten { why: "full".into() };
         let cut_off = || Reason::CutOff { unbegun: Vec::new(), why: None };
@@ -336,33 +338,33 @@ mod tests {
         assert_eq!(of(vec![cut_off()]), (Some(Undecided), Exit::NoEvidence));
         assert_eq!(of(vec![requirement("a", Invalid)]), (Some(Invalid), Exit::NoEvidence));
         assert_eq!(of(vec![Reason::Interrupted { unbegun: Vec::new() }]), (Some(Met), Exit::Done));
-        let none_asked = Verdict::of(vec![unwritten()], false);
-        assert_eq!((none_asked.word, none_asked.exit()), (None, Exit::Failed));
+        let none_asked = Verdict::from_reasons(vec![unwritten()], false);
+        assert_eq!((none_asked.word, none_asked.to_exit()), (None, Exit::Failed));
     }
 
     #[test]
     fn a_stored_verdict_never_improves() {
-        let stored = Verdict::of(vec![requirement("p/u", NotMet)], true);
+        let stored = Verdict::from_reasons(vec![requirement("p/u", NotMet)], true);
         let damage = Reason::Unreadable { what: "0002.state.json".into() };
-        let now = Verdict::of(vec![damage.clone()], true).after(&stored);
-        assert_eq!((now.word, now.exit()), (Some(NotMet), Exit::NotMet));
+        let now = Verdict::from_reasons(vec![damage.clone()], true).merge_stored(&stored);
+        assert_eq!((now.word, now.to_exit()), (Some(NotMet), Exit::NotMet));
         assert_eq!(now.reasons, [requirement("p/u", NotMet), damage.clone()]);
-        let met = Verdict::of(Vec::new(), true);
-        let now = Verdict::of(vec![damage], true).after(&met);
-        assert_eq!((now.word, now.exit()), (Some(Undecided), Exit::NoEvidence));
-        let undecided = Verdict::of(vec![requirement("p/u", Undecided)], true);
-        let now = Verdict::of(Vec::new(), true).after(&undecided);
-        assert_eq!((now.word, now.exit()), (Some(Undecided), Exit::NoEvidence));
+        let met = Verdict::from_reasons(Vec::new(), true);
+        let now = Verdict::from_reasons(vec![damage], true).merge_stored(&met);
+        assert_eq!((now.word, now.to_exit()), (Some(Undecided), Exit::NoEvidence));
+        let undecided = Verdict::from_reasons(vec![requirement("p/u", Undecided)], true);
+        let now = Verdict::from_reasons(Vec::new(), true).merge_stored(&undecided);
+        assert_eq!((now.word, now.to_exit()), (Some(Undecided), Exit::NoEvidence));
     }
 
     #[test]
     fn of_two_verdicts_on_one_thing_the_graver_stands() {
         let (graver, weaker) = (requirement("p/u", NotMet), requirement("p/u", Undecided));
         for (stored, now) in [(&graver, &weaker), (&weaker, &graver)] {
-            let stored = Verdict::of(vec![stored.clone()], true);
-            let both = Verdict::of(vec![now.clone()], true).after(&stored);
+            let stored = Verdict::from_reasons(vec![stored.clone()], true);
+            let both = Verdict::from_reasons(vec![now.clone()], true).merge_stored(&stored);
             assert_eq!(both.reasons, std::slice::from_ref(&graver));
-            assert_eq!((both.word, both.exit()), (Some(NotMet), Exit::NotMet));
+            assert_eq!((both.word, both.to_exit()), (Some(NotMet), Exit::NotMet));
         }
     }
 
@@ -371,7 +373,7 @@ mod tests {
         let mut reasons: Vec<Reason> =
             (0..300).map(|k| requirement(&k.to_string(), Undecided)).collect();
         reasons.push(requirement("last", NotMet));
-        let verdict = Verdict::of(reasons, true);
+        let verdict = Verdict::from_reasons(reasons, true);
         assert_eq!((verdict.reasons.len(), verdict.more_reasons), (MOST_REASONS, 201));
         assert_eq!(verdict.reasons[0], requirement("last", NotMet));
         let text = serde_json::to_string(&verdict).unwrap();
@@ -382,18 +384,18 @@ mod tests {
     fn the_commands_exit_code_is_used_only_if_the_verdict_allows_it() {
         let violated =
             || Reason::StopAbove { series: "a".into(), latency: 2, limit: Some(1), seq: None };
-        let met = Verdict::of(Vec::new(), true);
-        let none_asked = Verdict::of(Vec::new(), false);
+        let met = Verdict::from_reasons(Vec::new(), true);
+        let none_asked = Verdict::from_reasons(Vec::new(), false);
         let code = |verdict: &Verdict, code, by_itself| {
             verdict.exit_code(Some(CommandEnd { code, by_itself }))
         };
         assert_eq!((code(&met, 7, true), code(&none_asked, 137, true)), (7, 137));
         assert_eq!((code(&met, 143, false), code(&none_asked, 143, false)), (0, 0));
-        let not_met = Verdict::of(vec![violated()], true);
+        let not_met = Verdict::from_reasons(vec![violated()], true);
         assert_eq!((code(&not_met, 7, true), code(&not_met, 143, false)), (3, 3));
-        let nothing_found = Verdict::of(vec![failed()], false);
+        let nothing_found = Verdict::from_reasons(vec![failed()], false);
         assert_eq!((code(&nothing_found, 0, true), code(&nothing_found, 7, true)), (1, 7));
-        assert_eq!(code(&Verdict::of(vec![failed()], true), 7, true), 1);
+        assert_eq!(code(&Verdict::from_reasons(vec![failed()], true), 7, true), 1);
         assert_eq!(nothing_found.exit_code(None), 1);
     }
 }

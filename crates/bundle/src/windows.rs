@@ -38,41 +38,42 @@ pub struct WindowsWriter {
 impl WindowsWriter {
     /// Creates `windows/` in a bundle, closed to other users, with its document.
     pub fn create(bundle: &Path, document: &WindowsDocument) -> Result<WindowsWriter, BundleError> {
-        let directory = Member::root(bundle).join(DIRECTORY).private();
+        let directory = Member::from_root(bundle).join(DIRECTORY).to_private();
         directory.create_directory()?;
         let writer = WindowsWriter { directory };
-        writer.renew(document)?;
+        writer.renew_document(document)?;
         Ok(writer)
     }
 
-    pub fn renew(&self, document: &WindowsDocument) -> Result<(), BundleError> {
+    pub fn renew_document(&self, document: &WindowsDocument) -> Result<(), BundleError> {
         self.directory.join("windows.json").replace_json(document)
     }
 
     /// Adds window number `number` atomically: its head, and the records of each of its lanes.
-    pub fn put(
+    pub fn add_window(
         &self,
         number: u64,
         head: &WindowHead,
         records: &[&[u8]],
     ) -> Result<(), BundleError> {
-        let file = self.file(number);
-        let bytes = head.encode(records).map_err(|why| BundleError::damaged(file.path(), why))?;
-        file.replace(&bytes)
+        let file = self.window_file(number);
+        let bytes =
+            head.encode(records).map_err(|why| BundleError::from_damage(file.path(), why))?;
+        file.replace_bytes(&bytes)
     }
 
     /// Removes a window that a worse one replaces.
     pub fn remove(&self, number: u64) -> Result<(), BundleError> {
-        self.file(number).remove()
+        self.window_file(number).remove()
     }
 
     /// Ends it: writes the final document and syncs everything to disk.
     pub fn finish(&self, document: &WindowsDocument) -> Result<(), BundleError> {
-        self.renew(document)?;
-        self.directory.sync()
+        self.renew_document(document)?;
+        self.directory.sync_to_disk()
     }
 
-    fn file(&self, number: u64) -> Member {
+    fn window_file(&self, number: u64) -> Member {
         self.directory.join(format!("{number:06}{ENDING}"))
     }
 }

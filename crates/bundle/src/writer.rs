@@ -39,7 +39,7 @@ const RESERVE_BYTES: usize = 128 << 10;
 
 /// Locks a bundle until the result is dropped; [`io::ErrorKind::WouldBlock`] while it is being
 /// written.
-pub fn lock(directory: &Path) -> io::Result<File> {
+pub fn lock_bundle(directory: &Path) -> io::Result<File> {
     let opened = File::open(directory)?;
     flock(&opened, FlockOperation::NonBlockingLockExclusive)?;
     Ok(opened)
@@ -49,7 +49,7 @@ pub fn lock(directory: &Path) -> io::Result<File> {
 /// file. Returns whether it did.
 pub fn remove_unbegun(directory: &Path) -> bool {
     // A writer is at work.
-    let Ok(_lock) = lock(directory) else { return false };
+    let Ok(_lock) = lock_bundle(directory) else { return false };
     let Ok(entries) = fs::read_dir(directory) else { return false };
     let names: Vec<_> = entries.map(|entry| entry.map(|entry| entry.file_name())).collect();
     let is_left = |name: &io::Result<_>| matches!(name, Ok(name) if name == "bundle.new");
@@ -93,11 +93,11 @@ impl BundleWriter {
             ..Manifest::default()
         };
         // On a file system without locks, writes without one.
-        let _lock = lock(directory).ok();
+        let _lock = lock_bundle(directory).ok();
         let writer = BundleWriter { directory: directory.to_owned(), manifest, _lock };
         let begun = writer
             .write_manifest()
-            .and_then(|()| writer.member(RESERVE).replace(&[b'-'; RESERVE_BYTES]));
+            .and_then(|()| writer.member(RESERVE).replace_bytes(&[b'-'; RESERVE_BYTES]));
         // A directory without a manifest is empty and would block the next run.
         begun.inspect_err(|_| drop(fs::remove_dir_all(directory)))?;
         Ok(writer)
@@ -112,7 +112,7 @@ impl BundleWriter {
     }
 
     fn member(&self, name: &str) -> Member {
-        Member::root(&self.directory).join(name)
+        Member::from_root(&self.directory).join(name)
     }
 
     fn write_manifest(&self) -> Result<(), BundleError> {
@@ -175,7 +175,7 @@ impl BundleWriter {
         file_name: &'static str,
         bytes: &[u8],
     ) -> Result<(), BundleError> {
-        self.member(file_name).replace(bytes)?;
+        self.member(file_name).replace_bytes(bytes)?;
         self.manifest.experiment_file = Some(file_name.to_owned());
         self.write_manifest()
     }
@@ -188,11 +188,11 @@ impl BundleWriter {
 
     /// Keeps the plan as run.
     pub fn write_plan(&self, toml: &str) -> Result<(), BundleError> {
-        self.member(PLAN).replace(toml.as_bytes())
+        self.member(PLAN).replace_bytes(toml.as_bytes())
     }
 
     /// Returns the requests of the plan, as a later reader of the bundle sees them.
-    pub fn planned(&self) -> Result<PlannedRequests, BundleError> {
+    pub fn planned_requests(&self) -> Result<PlannedRequests, BundleError> {
         PlannedRequests::read(&self.member(PLAN))
     }
 
@@ -206,7 +206,7 @@ impl BundleWriter {
     }
 
     /// Reads such a document back; `Ok(None)` without one.
-    pub fn document<T: DeserializeOwned>(
+    pub fn read_document<T: DeserializeOwned>(
         &self,
         name: &'static str,
     ) -> Result<Option<T>, BundleError> {
@@ -220,23 +220,23 @@ impl BundleWriter {
 
     /// Begins phase number `index`, or updates its description.
     pub fn write_phase(&self, index: usize, phase: &PhaseMeta) -> Result<(), BundleError> {
-        self.phase(index).write(phase)
+        self.phase_place(index).write(phase)
     }
 
     /// The place of phase number `index`.
-    pub fn phase(&self, index: usize) -> PhasePlace {
+    pub fn phase_place(&self, index: usize) -> PhasePlace {
         PhasePlace(self.member("phases"), format!("{index:03}"))
     }
 
     /// Begins series number `series` of a phase that began; its log takes at most `keep` samples.
-    pub fn series(
+    pub fn begin_series(
         &self,
         phase: usize,
         series: usize,
         meta: &SeriesMeta,
         keep: u64,
     ) -> Result<SeriesWriter, BundleError> {
-        self.phase(phase).begin_series(series, meta, keep)
+        self.phase_place(phase).begin_series(series, meta, keep)
     }
     /// Ends the bundle: writes the final findings, the figures and the ending, and syncs everything
     /// to disk.
@@ -248,7 +248,7 @@ impl BundleWriter {
         self.manifest.ending = Some(ending);
         self.manifest.verdict = Some(summary.verdict.clone());
         self.write_manifest()?;
-        Member::root(&self.directory).sync()
+        Member::from_root(&self.directory).sync_to_disk()
     }
 }
 
@@ -269,7 +269,7 @@ impl PhasePlace {
         self.0.join(&self.1)
     }
 
-    /// See [`BundleWriter::series`].
+    /// See [`BundleWriter::begin_series`].
     pub fn begin_series(
         &self,
         series: usize,
@@ -281,7 +281,7 @@ impl PhasePlace {
         meta_member.replace_json(meta)?;
         let log_member = stem.with_extension("log");
         let mut file = log_member.create_new()?;
-        file.write_all(log::MAGIC).map_err(BundleError::io("write", log_member.path()))?;
+        file.write_all(log::MAGIC).map_err(BundleError::from_io("write", log_member.path()))?;
         Ok(SeriesWriter {
             meta_member,
             state_member: stem.with_extension("state.json"),
@@ -329,7 +329,7 @@ pub struct SeriesWriter {
 }
 
 /// Appends whole blocks to a file of `bytes` bytes, and empties the buffer.
-fn append(
+fn append_blocks(
     file: &mut File,
     bytes: &mut u64,
     buffer: &mut Vec<u8>,
@@ -362,7 +362,7 @@ impl SeriesWriter {
     }
 
     /// Appends samples to the log within its bound; the caller keeps the statistics.
-    pub fn append(&mut self, samples: &[Sample]) -> Result<(), BundleError> {
+    pub fn append_samples(&mut self, samples: &[Sample]) -> Result<(), BundleError> {
         let room = self.keep.saturating_sub(self.kept).min(samples.len() as u64) as usize;
         log::encode_samples(&mut self.buffer, &samples[..room]);
         self.flush()?;
@@ -378,9 +378,10 @@ impl SeriesWriter {
 
     /// Bounds the log from now on: a full log becomes the older log and replaces that; lines are
     /// kept permanently.
-    pub fn rotate(&mut self, log_limit: u64) -> Result<(), BundleError> {
+    pub fn begin_rotation(&mut self, log_limit: u64) -> Result<(), BundleError> {
         let mut file = self.lines_member.create_new()?;
-        file.write_all(log::MAGIC).map_err(BundleError::io("write", self.lines_member.path()))?;
+        file.write_all(log::MAGIC)
+            .map_err(BundleError::from_io("write", self.lines_member.path()))?;
         self.lines = Some(SeriesLines { file, bytes: log::MAGIC.len() as u64, log_limit });
         Ok(())
     }
@@ -388,11 +389,11 @@ impl SeriesWriter {
     /// Appends a line of the long plot and syncs it to disk.
     pub fn append_line(&mut self, line: &SampleLine) -> Result<(), BundleError> {
         let Some(lines) = &mut self.lines else { return Ok(()) };
-        lines::encode(&mut self.buffer, line);
+        lines::encode_line(&mut self.buffer, line);
         let sync = |file: &File| file.sync_data();
         (self.before_writing)();
-        append(&mut lines.file, &mut lines.bytes, &mut self.buffer, sync)
-            .map_err(BundleError::io("write", self.lines_member.path()))
+        append_blocks(&mut lines.file, &mut lines.bytes, &mut self.buffer, sync)
+            .map_err(BundleError::from_io("write", self.lines_member.path()))
     }
 
     fn rotate_if_full(&mut self) -> Result<(), BundleError> {
@@ -401,7 +402,9 @@ impl SeriesWriter {
         }
         self.log_member.rename(&self.old_log_member)?;
         self.log = self.log_member.create_new()?;
-        self.log.write_all(log::MAGIC).map_err(BundleError::io("write", self.log_member.path()))?;
+        self.log
+            .write_all(log::MAGIC)
+            .map_err(BundleError::from_io("write", self.log_member.path()))?;
         self.log_bytes = log::MAGIC.len() as u64;
         (self.kept_before, self.kept) = (self.kept, 0);
         Ok(())
@@ -413,17 +416,17 @@ impl SeriesWriter {
             return Ok(());
         }
         (self.before_writing)();
-        append(&mut self.log, &mut self.log_bytes, &mut self.buffer, |_| Ok(()))
-            .map_err(BundleError::io("write", self.log_member.path()))
+        append_blocks(&mut self.log, &mut self.log_bytes, &mut self.buffer, |_| Ok(()))
+            .map_err(BundleError::from_io("write", self.log_member.path()))
     }
 
     /// The number of samples that the log still takes.
-    pub fn room(&self) -> u64 {
+    pub fn samples_left(&self) -> u64 {
         self.keep.saturating_sub(self.kept)
     }
 
     /// The number of samples in the log and in the older one.
-    pub fn kept(&self) -> u64 {
+    pub fn kept_count(&self) -> u64 {
         self.kept_before + self.kept
     }
 
@@ -433,7 +436,7 @@ impl SeriesWriter {
     }
 
     /// Saves the current statistics, which a reader finds if the writer dies.
-    pub fn checkpoint(&mut self, state: &SeriesState) -> Result<(), BundleError> {
+    pub fn save_checkpoint(&mut self, state: &SeriesState) -> Result<(), BundleError> {
         let place = self.slots.next(state, &mut self.buffer);
         let path = self.checkpoint_member.path();
         let file = match self.checkpoint.take() {
@@ -445,11 +448,11 @@ impl SeriesWriter {
             self.checkpoint
                 .insert(file)
                 .write_all_at(&self.buffer, place)
-                .map_err(BundleError::io("write", path))
+                .map_err(BundleError::from_io("write", path))
         });
         self.buffer.clear();
         written?;
-        self.slots.written();
+        self.slots.confirm_written();
         Ok(())
     }
 
@@ -490,7 +493,7 @@ mod tests {
         assert!(remove_unbegun(&at("begun")) && !at("begun").exists());
         assert!(!remove_unbegun(&at("foreign")) && at("foreign/notes.txt").exists());
         assert!(!remove_unbegun(&at("missing")));
-        let _writer = lock(&at("written")).expect("locked");
+        let _writer = lock_bundle(&at("written")).expect("locked");
         assert!(!remove_unbegun(&at("written")) && at("written").exists());
     }
 }

@@ -37,7 +37,7 @@ fn quoted(path: &Path) -> String {
 
 /// The same rows from punctual's own reader.
 fn rows(series: &Series) -> String {
-    let log = series.log().unwrap();
+    let log = series.load_log().unwrap();
     let samples =
         log.samples.iter().map(|s| format!("{} {} {} {}\n", s.seq, s.due.ns(), s.woke.ns(), s.cpu));
     let windows = log.windows.iter().map(|w| {
@@ -89,18 +89,19 @@ fn the_decoder_of_the_document_reads_checkpoints() {
     let writer = BundleWriter::create(&place.path().join("b"), "x", "run").unwrap();
     writer.write_phase(0, &lossy.phases[0].meta).unwrap();
     for (index, series) in lossy.phases[0].series.iter().enumerate() {
-        let mut saved = writer.series(0, index, &series.meta, 0).unwrap();
+        let mut saved = writer.begin_series(0, index, &series.meta, 0).unwrap();
         let mut state = series.state.clone();
-        saved.checkpoint(&state).unwrap();
+        saved.save_checkpoint(&state).unwrap();
         for k in 0..8_000 {
             let due = ClockNs(k * 1_000_000);
-            state
-                .data
-                .record(&Sample { seq: k as u64, due, woke: due + Nanos(k * 1_000), cpu: 1 }, 0);
+            state.data.record_sample(
+                &Sample { seq: k as u64, due, woke: due + Nanos(k * 1_000), cpu: 1 },
+                0,
+            );
         }
         let path = writer.directory().join(format!("phases/000/{index:04}.checkpoint"));
         compare(&path, &series.state);
-        saved.checkpoint(&state).unwrap();
+        saved.save_checkpoint(&state).unwrap();
         compare(&path, &state);
     }
 }

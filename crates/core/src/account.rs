@@ -45,19 +45,19 @@ impl Split {
         *sum = sum.saturating_add(span.ns().max(0) as u64);
     }
     /// The time of a part.
-    pub fn of(&self, part: CauseKind) -> Nanos {
+    pub fn time_of(&self, part: CauseKind) -> Nanos {
         Nanos(self.0[part as usize] as i64)
     }
     /// All parts together.
-    pub fn sum(&self) -> Nanos {
+    pub fn total_time(&self) -> Nanos {
         let sum = self.0.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
         Nanos(i64::try_from(sum).unwrap_or(i64::MAX))
     }
     /// The longest part; the first of equal ones. `None` if all are zero.
-    pub fn longest(&self) -> Option<CauseKind> {
+    pub fn longest_part(&self) -> Option<CauseKind> {
         let mut longest = None;
         for part in MAIN_PARTS {
-            if self.of(*part) > longest.map_or(Nanos::ZERO, |longest| self.of(longest)) {
+            if self.time_of(*part) > longest.map_or(Nanos::ZERO, |longest| self.time_of(longest)) {
                 longest = Some(*part);
             }
         }
@@ -65,31 +65,31 @@ impl Split {
     }
     /// The sum of both.
     #[must_use]
-    pub fn plus(&self, other: &Split) -> Split {
+    pub fn add_parts(&self, other: &Split) -> Split {
         Split(std::array::from_fn(|part| self.0[part].saturating_add(other.0[part])))
     }
     /// Subtracts a time: from this part and, if it is too short, from the others in order.
-    pub fn take(&mut self, first: CauseKind, span: Nanos) {
+    pub(crate) fn subtract_time(&mut self, first: CauseKind, span: Nanos) {
         let mut left = span.ns().max(0) as u64;
         for part in std::iter::once(first).chain(MAIN_PARTS.iter().copied()) {
-            let less = left.min(self.0[part as usize]);
-            self.0[part as usize] -= less;
-            left -= less;
+            let removed_time = left.min(self.0[part as usize]);
+            self.0[part as usize] -= removed_time;
+            left -= removed_time;
         }
     }
     /// Moves a time from these parts, in order, to another; returns the rest.
-    pub fn give(&mut self, from: &[CauseKind], to: CauseKind, span: Nanos) -> Nanos {
+    pub(crate) fn move_time(&mut self, from: &[CauseKind], to: CauseKind, span: Nanos) -> Nanos {
         let mut left = span.ns().max(0) as u64;
         for part in from {
-            let less = left.min(self.0[*part as usize]);
-            self.0[*part as usize] -= less;
-            self.0[to as usize] += less;
-            left -= less;
+            let moved_time = left.min(self.0[*part as usize]);
+            self.0[*part as usize] -= moved_time;
+            self.0[to as usize] += moved_time;
+            left -= moved_time;
         }
         Nanos(left as i64)
     }
     /// Moves all time of one part to another, due to later evidence.
-    pub fn rename(&mut self, from: CauseKind, to: CauseKind) {
+    pub fn move_part(&mut self, from: CauseKind, to: CauseKind) {
         let span = std::mem::take(&mut self.0[from as usize]);
         self.0[to as usize] += span;
     }
@@ -118,11 +118,11 @@ const STEPS: u64 = 64;
 
 impl Account {
     /// Counts a sample, unless it was early.
-    pub fn record(&mut self, split: &Split) {
-        let bucket = self.buckets.entry(Account::lower_edge(split.sum())).or_default();
+    pub fn record_split(&mut self, split: &Split) {
+        let bucket = self.buckets.entry(Account::lower_edge(split.total_time())).or_default();
         bucket.count += 1;
         bucket.parts.iter_mut().zip(split.0).for_each(|(sum, ns)| *sum += ns);
-        if let Some(longest) = split.longest() {
+        if let Some(longest) = split.longest_part() {
             bucket.longest[longest as usize] += 1;
         }
     }
@@ -130,21 +130,21 @@ impl Account {
     /// The lower edge in ns of the bucket that contains a latency.
     pub fn lower_edge(latency: Nanos) -> u64 {
         let ns = latency.ns().max(0) as u64;
-        ns & !(Account::width(ns) - 1)
+        ns & !(Account::bucket_width(ns) - 1)
     }
 
     /// The width in ns of the bucket that contains a latency.
-    pub fn width(ns: u64) -> u64 {
+    pub fn bucket_width(ns: u64) -> u64 {
         (ns.checked_ilog2().map_or(1, |log| 1 << log) / STEPS).max(1)
     }
 
     /// The non-empty buckets with their lower edge in ns, ascending.
-    pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, &AccountBucket)> {
+    pub fn occupied_buckets(&self) -> impl DoubleEndedIterator<Item = (u64, &AccountBucket)> {
         self.buckets.iter().map(|(edge, bucket)| (*edge, bucket))
     }
 
     /// Restores a saved bucket.
-    pub fn restore(&mut self, lower_edge: u64, bucket: AccountBucket) {
+    pub fn restore_bucket(&mut self, lower_edge: u64, bucket: AccountBucket) {
         self.buckets.insert(lower_edge, bucket);
     }
 
@@ -171,7 +171,7 @@ impl Account {
     }
 
     /// The number of counted samples.
-    pub fn count(&self) -> u64 {
+    pub fn sample_count(&self) -> u64 {
         self.buckets.values().map(|bucket| bucket.count).sum()
     }
 }
@@ -198,12 +198,18 @@ mod tests {
         let mut split = Split::default();
         split.add(CauseKind::Irq, Nanos(300));
         split.add(CauseKind::Softirq, Nanos(700));
-        assert_eq!((split.sum(), split.longest()), (Nanos(1_000), Some(CauseKind::Softirq)));
-        split.rename(CauseKind::Softirq, CauseKind::Steal);
-        assert_eq!((split.sum(), split.longest()), (Nanos(1_000), Some(CauseKind::Steal)));
+        assert_eq!(
+            (split.total_time(), split.longest_part()),
+            (Nanos(1_000), Some(CauseKind::Softirq))
+        );
+        split.move_part(CauseKind::Softirq, CauseKind::Steal);
+        assert_eq!(
+            (split.total_time(), split.longest_part()),
+            (Nanos(1_000), Some(CauseKind::Steal))
+        );
         let mut account = Account::default();
-        account.record(&split);
-        let (edge, bucket) = account.buckets().next().expect("one sample");
+        account.record_split(&split);
+        let (edge, bucket) = account.occupied_buckets().next().expect("one sample");
         assert_eq!((edge, bucket.count, bucket.longest[CauseKind::Steal as usize]), (1_000, 1, 1));
     }
 
@@ -211,8 +217,8 @@ mod tests {
         #[test]
         fn a_bucket_holds_its_latencies(ns in 0u64..1 << 50) {
             let edge = Account::lower_edge(Nanos(ns as i64));
-            prop_assert!(edge <= ns && ns < edge + Account::width(ns));
-            prop_assert_eq!(Account::width(edge), Account::width(ns));
+            prop_assert!(edge <= ns && ns < edge + Account::bucket_width(ns));
+            prop_assert_eq!(Account::bucket_width(edge), Account::bucket_width(ns));
         }
     }
 }

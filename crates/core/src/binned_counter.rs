@@ -2,8 +2,8 @@
 //! work.
 //!
 //! A [`BinnedCounter`] is allocated before the first sample; recording takes a few additions. The
-//! owner of the series merges it with [`SeriesData::absorb`], with the same statistics as from
-//! [`SeriesData::record`] of each sample.
+//! owner of the series merges it with [`SeriesData::absorb_counter`], with the same statistics as
+//! from [`SeriesData::record_sample`] of each sample.
 
 use crate::series::{HDR_DIGITS, HDR_MAX, WORST_KEPT, record_hdr};
 use crate::{ClockNs, Nanos, Sample, SeriesData, SeriesShape};
@@ -14,17 +14,17 @@ const UNIT_BUCKETS: u64 = 2_048;
 const HALF: usize = UNIT_BUCKETS as usize / 2;
 const _: () = assert!(HDR_DIGITS == 3);
 /// Above [`UNIT_BUCKETS`], each power of two up to [`HDR_MAX`] takes half as many buckets.
-const BUCKETS: usize = bucket(HDR_MAX) + 1;
+const BUCKETS: usize = bucket_of_value(HDR_MAX) + 1;
 
 /// The bucket of a value: HdrHistogram's layout.
 #[inline(always)]
-const fn bucket(value: u64) -> usize {
+const fn bucket_of_value(value: u64) -> usize {
     let shift = (u64::BITS - 11).saturating_sub((value | (UNIT_BUCKETS - 1)).leading_zeros());
     (shift as usize) * HALF + (value >> shift) as usize
 }
 
 /// The smallest value of a bucket.
-const fn edge(bucket: usize) -> u64 {
+const fn bucket_edge(bucket: usize) -> u64 {
     if bucket < UNIT_BUCKETS as usize {
         return bucket as u64;
     }
@@ -106,7 +106,7 @@ impl BinnedCounter {
     /// Counts a sample without allocation; a latency below 2,048 ns takes an addition and two
     /// comparisons.
     #[inline(always)]
-    pub fn record(&mut self, seq: u64, begin: i64, end: i64, cpu: u32) {
+    pub fn record_sample(&mut self, seq: u64, begin: i64, end: i64, cpu: u32) {
         let latency = end.wrapping_sub(begin);
         if self.first == i64::MIN {
             self.first = begin;
@@ -117,14 +117,14 @@ impl BinnedCounter {
             self.record_other(latency);
         }
         if latency > self.bar {
-            self.keep(Sample { seq, due: ClockNs(begin), woke: ClockNs(end), cpu });
+            self.keep_worst(Sample { seq, due: ClockNs(begin), woke: ClockNs(end), cpu });
         }
     }
 
     /// Counts periods without a sample during a sample of this latency.
     #[cold]
     #[inline(never)]
-    pub fn miss(&mut self, latency: i64, missed: u64) {
+    pub fn count_missed(&mut self, latency: i64, missed: u64) {
         self.missed = self.missed.saturating_add(missed);
         if self.late.len() < LATE_KEPT {
             self.late.push((Nanos(latency), missed));
@@ -134,14 +134,14 @@ impl BinnedCounter {
     /// Counts a long or negative latency.
     #[inline(never)]
     fn record_other(&mut self, latency: i64) {
-        let place = bucket((latency.max(0) as u64).min(HDR_MAX));
+        let place = bucket_of_value((latency.max(0) as u64).min(HDR_MAX));
         self.whole[place] += 1;
         self.whole_used = self.whole_used.max(place + 1);
         self.count += 1;
         self.min = self.min.min(latency);
         self.max = self.max.max(latency);
         self.sum = self.sum.wrapping_add(latency);
-        self.sum_squares = self.sum_squares.saturating_add(square(latency));
+        self.sum_squares = self.sum_squares.saturating_add(square_latency(latency));
         if latency < 0 {
             self.below += 1;
             return;
@@ -160,7 +160,7 @@ impl BinnedCounter {
     /// Adds a sample to the worst. Rare, as the threshold rises with each.
     #[cold]
     #[inline(never)]
-    fn keep(&mut self, sample: Sample) {
+    fn keep_worst(&mut self, sample: Sample) {
         if self.worst.len() < WORST_KEPT {
             self.worst.push(sample);
         } else if let Some(least) =
@@ -174,7 +174,7 @@ impl BinnedCounter {
     }
 
     /// The latencies below 2,048 ns that occurred, ascending, with their counts.
-    fn short(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> + '_ {
+    fn short_latencies(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> + '_ {
         self.units
             .iter()
             .enumerate()
@@ -183,17 +183,21 @@ impl BinnedCounter {
     }
 
     /// The number of samples.
-    pub fn count(&self) -> u64 {
+    pub fn sample_count(&self) -> u64 {
         self.units.iter().sum::<u64>() + self.count
     }
 
     /// The start of the first sample, the smallest and largest latency, and the sum; `None` without
     /// samples.
-    pub fn extent(&self) -> Option<(ClockNs, Nanos, Nanos, Nanos)> {
-        let min = self.short().next().map_or(self.min, |(latency, _)| latency.min(self.min));
-        let max = self.short().next_back().map_or(self.max, |(latency, _)| latency.max(self.max));
+    pub fn latency_extent(&self) -> Option<(ClockNs, Nanos, Nanos, Nanos)> {
+        let min =
+            self.short_latencies().next().map_or(self.min, |(latency, _)| latency.min(self.min));
+        let max = self
+            .short_latencies()
+            .next_back()
+            .map_or(self.max, |(latency, _)| latency.max(self.max));
         let sum = self
-            .short()
+            .short_latencies()
             .fold(self.sum, |sum, (latency, n)| sum.wrapping_add(latency.wrapping_mul(n as i64)));
         (self.first != i64::MIN).then_some((
             ClockNs(self.first),
@@ -204,12 +208,12 @@ impl BinnedCounter {
     }
 
     /// The worst samples since it was emptied, unordered.
-    pub fn worst(&self) -> &[Sample] {
+    pub fn worst_samples(&self) -> &[Sample] {
         &self.worst
     }
 
     /// The memory of its counts, for locking.
-    pub fn memory(&self) -> [&[u64]; 3] {
+    pub fn counts_memory(&self) -> [&[u64]; 3] {
         [&self.units[..], &self.whole, &self.exact]
     }
 
@@ -227,45 +231,45 @@ impl BinnedCounter {
     }
 }
 
-fn square(latency: i64) -> u128 {
+fn square_latency(latency: i64) -> u128 {
     let size = u128::from(latency.unsigned_abs());
     size * size
 }
 
 impl SeriesData {
     /// Adds the samples of a counter of the same shape.
-    pub fn absorb(&mut self, counter: &BinnedCounter) {
-        let Some((_, min, max, _)) = counter.extent() else { return };
+    pub fn absorb_counter(&mut self, counter: &BinnedCounter) {
+        let Some((_, min, max, _)) = counter.latency_extent() else { return };
         self.min = Some(self.min.map_or(min, |so_far| so_far.min(min)));
         self.max = Some(self.max.map_or(max, |so_far| so_far.max(max)));
-        let others =
+        let other_buckets =
             counter.whole[..counter.whole_used].iter().enumerate().filter(|(_, n)| **n > 0);
-        let others = others.map(|(place, n)| (edge(place) as i64, *n));
-        for (latency, n) in counter.short().chain(others) {
+        let other_latencies = other_buckets.map(|(place, n)| (bucket_edge(place) as i64, *n));
+        for (latency, n) in counter.short_latencies().chain(other_latencies) {
             record_hdr(&mut self.whole, Nanos(latency), n);
             if let Some(corrected) = &mut self.corrected {
                 record_hdr(corrected, Nanos(latency), n);
             }
         }
         let (mut sum, mut squares) = (i128::from(counter.sum), counter.sum_squares);
-        for (latency, n) in counter.short() {
+        for (latency, n) in counter.short_latencies() {
             self.exact.record_n(Nanos(latency), n);
             sum += i128::from(latency) * i128::from(n);
-            squares = squares.saturating_add(square(latency) * u128::from(n));
+            squares = squares.saturating_add(square_latency(latency) * u128::from(n));
         }
         for (mine, n) in self.exact.bins.iter_mut().zip(&counter.exact[..counter.exact_used]) {
             *mine += n;
         }
         self.exact.above += counter.above;
         self.exact.below += counter.below;
-        self.losses.recorded += counter.count();
+        self.losses.recorded += counter.sample_count();
         self.sum += sum;
         self.sum_squares = self.sum_squares.map(|so_far| so_far.saturating_add(squares));
         let mut worst: Vec<&Sample> = counter.worst.iter().collect();
         worst.sort_by_key(|sample| sample.seq);
         worst.into_iter().for_each(|sample| self.keep_if_bad(sample));
         let kept = counter.late.iter().map(|(_, missed)| missed).sum::<u64>();
-        counter.late.iter().for_each(|(latency, missed)| self.miss(*latency, *missed));
+        counter.late.iter().for_each(|(latency, missed)| self.record_missed(*latency, *missed));
         self.losses.skipped += counter.missed - kept;
     }
 }
@@ -293,20 +297,20 @@ mod tests {
                 let (begin, end) = (k as i64 * 1_000, k as i64 * 1_000 + latency);
                 let periods = (*latency / 1_000_000).max(0) as u64;
                 let missed = if periods < 1_000 { periods } else { 0 };
-                one.record(
+                one.record_sample(
                     &Sample { seq: k as u64, due: ClockNs(begin), woke: ClockNs(end), cpu: 1 },
                     missed,
                 );
-                counter.record(k as u64, begin, end, 1);
+                counter.record_sample(k as u64, begin, end, 1);
                 if missed > 0 {
-                    counter.miss(*latency, missed);
+                    counter.count_missed(*latency, missed);
                 }
                 if k == split {
-                    other.absorb(&counter);
+                    other.absorb_counter(&counter);
                     counter.clear();
                 }
             }
-            other.absorb(&counter);
+            other.absorb_counter(&counter);
             prop_assert_eq!(&one.exact, &other.exact);
             prop_assert_eq!(&one.whole, &other.whole);
             prop_assert_eq!(&one.worst, &other.worst);
@@ -319,8 +323,9 @@ mod tests {
         }
         #[test]
         fn edges_are_the_least_of_their_buckets(value in 0u64..=HDR_MAX) {
-            prop_assert!(edge(bucket(value)) <= value);
-            prop_assert_eq!(bucket(edge(bucket(value))), bucket(value));
+            prop_assert!(bucket_edge(bucket_of_value(value)) <= value);
+            prop_assert_eq!(bucket_of_value(bucket_edge(bucket_of_value(value))),
+                bucket_of_value(value));
         }
     }
 }

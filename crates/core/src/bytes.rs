@@ -76,8 +76,8 @@ impl FromStr for Bytes {
         if number.is_empty() {
             return Err(BytesError::NotANumber(short()));
         }
-        let known = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size);
-        let size = if unit.is_empty() { Some(1) } else { known };
+        let unit_size = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size);
+        let size = if unit.is_empty() { Some(1) } else { unit_size };
         let size = size.ok_or_else(|| BytesError::UnknownUnit(unit.chars().take(40).collect()))?;
         let number: u64 = number.parse().map_err(|_| BytesError::TooLarge(short()))?;
         number.checked_mul(size).map(Bytes).ok_or_else(|| BytesError::TooLarge(short()))

@@ -24,7 +24,7 @@ pub enum PathStage {
 }
 
 impl PathStage {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             PathStage::Wrapper => "wrapper",
             PathStage::Entry => "entry",
@@ -94,7 +94,7 @@ impl CallPath {
     /// The first call of this name (`-` is `_`) among functions with their depth and time in ns, in
     /// the order in which they began. It begins with the program's function around it, if that is
     /// known.
-    pub fn find(call: &str, source: &str, all: &[(&str, u32, i64)]) -> Option<CallPath> {
+    pub fn find_call(call: &str, source: &str, all: &[(&str, u32, i64)]) -> Option<CallPath> {
         let call = call.replace('-', "_");
         let is_it = |function: &str| system_call_of(function) == Some(&call);
         let at = all.iter().position(|(function, ..)| is_it(function))?;
@@ -109,14 +109,14 @@ impl CallPath {
         let wrapper = entry.and_then(|entry| around.get(entry + 1).copied());
         around.truncate(entry.map_or(around.len(), |entry| entry + 1));
         let root = wrapper.unwrap_or(around[around.len() - 1]);
-        let within = |from: usize| {
+        let inner_range = |from: usize| {
             let deeper = all[from + 1..].iter().take_while(move |of| of.1 > all[from].1);
             from + 1..from + 1 + deeper.count()
         };
-        let whole = within(root);
+        let whole = inner_range(root);
         // A jump into another function takes the place of the one that jumped.
         let of_call = |place: &usize| is_it(all[*place].0);
-        let done = (at..whole.end).rfind(of_call).map_or(at, |last| within(last).end);
+        let done = (at..whole.end).rfind(of_call).map_or(at, |last| inner_range(last).end);
         let stage = |place: usize, function: &str| {
             Some(match function {
                 _ if wrapper == Some(place) => PathStage::Wrapper,
@@ -130,7 +130,7 @@ impl CallPath {
         };
         let functions = std::iter::once(root).chain(whole).map(|place| {
             let (function, depth, ns) = all[place];
-            let below = all[within(place)].iter().filter(|below| below.1 == depth + 1);
+            let below = all[inner_range(place)].iter().filter(|below| below.1 == depth + 1);
             CalledFunction {
                 stage: stage(place, function),
                 function: function.to_owned(),
@@ -150,14 +150,14 @@ impl CallPath {
     }
 
     /// The time of the whole path in ns.
-    pub fn ns(&self) -> i64 {
+    pub fn total_ns(&self) -> i64 {
         self.functions.first().map_or(0, |root| root.ns)
     }
 
     /// The one with the median time, with their number.
-    pub fn median(mut all: Vec<CallPath>) -> Option<CallPath> {
+    pub fn median_path(mut all: Vec<CallPath>) -> Option<CallPath> {
         let calls = all.len() as u64;
-        all.sort_by_key(CallPath::ns);
+        all.sort_by_key(CallPath::total_ns);
         let middle = all.len().checked_sub(1)? / 2;
         Some(CallPath { calls, ..all.swap_remove(middle) })
     }
@@ -184,9 +184,9 @@ mod tests {
             ("vfs_flush", 5, 5),
             ("libc.so.6:other", 1, 7),
         ];
-        let path = CallPath::find("read", "exact", &all).unwrap();
+        let path = CallPath::find_call("read", "exact", &all).unwrap();
         let stages: Vec<_> =
-            path.functions.iter().map(|of| of.stage.map(PathStage::word)).collect();
+            path.functions.iter().map(|of| of.stage.map(PathStage::as_str)).collect();
         let [wrapper, entry, dispatcher, call] =
             ["wrapper", "entry", "dispatcher", "call"].map(Some);
         let rest = [None, call, call, Some("VFS"), None, Some("return"), None];
@@ -194,17 +194,17 @@ mod tests {
         let own: Vec<i64> = path.functions.iter().map(|of| of.own_ns).collect();
         assert_eq!(own, [50, 50, 110, 10, 20, 50, 120, 30, 55, 5]);
         // Every instant is some function's own.
-        assert_eq!(own.iter().sum::<i64>(), path.ns());
+        assert_eq!(own.iter().sum::<i64>(), path.total_ns());
         assert_eq!(path.functions.iter().map(|of| of.depth).max(), Some(5));
-        assert_eq!(CallPath::find("write", "exact", &all), None);
-        assert!(CallPath::find("clock-gettime", "", &[("sys_clock_gettime", 0, 1)]).is_some());
+        assert_eq!(CallPath::find_call("write", "exact", &all), None);
+        assert!(CallPath::find_call("clock-gettime", "", &[("sys_clock_gettime", 0, 1)]).is_some());
     }
 
     #[test]
     fn the_median_call_is_one_of_them() {
-        let of = |ns| CallPath::find("read", "", &[("sys_read", 0, ns)]).unwrap();
-        let middle = CallPath::median([5, 900, 7].map(of).into()).unwrap();
-        assert_eq!((middle.ns(), middle.calls), (7, 3));
-        assert_eq!(CallPath::median(Vec::new()), None);
+        let of = |ns| CallPath::find_call("read", "", &[("sys_read", 0, ns)]).unwrap();
+        let middle = CallPath::median_path([5, 900, 7].map(of).into()).unwrap();
+        assert_eq!((middle.total_ns(), middle.calls), (7, 3));
+        assert_eq!(CallPath::median_path(Vec::new()), None);
     }
 }

@@ -34,7 +34,7 @@ pub enum CpuSetError {
     NotAMask(String),
 }
 
-fn clip(text: &str) -> String {
+fn clip_input(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
@@ -44,7 +44,7 @@ impl CpuSet {
     }
     /// The set of one CPU. Numbers from [`MAX_CPUS`] on are ignored, here and in
     /// [`CpuSet::insert`].
-    pub fn single(cpu: usize) -> CpuSet {
+    pub fn from_cpu(cpu: usize) -> CpuSet {
         [cpu].into_iter().collect()
     }
     pub fn insert(&mut self, cpu: usize) {
@@ -71,7 +71,7 @@ impl CpuSet {
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.words.len() * 64).filter(|cpu| self.contains(*cpu))
     }
-    pub fn first(&self) -> Option<usize> {
+    pub fn first_cpu(&self) -> Option<usize> {
         self.iter().next()
     }
     pub fn intersection(&self, other: &CpuSet) -> CpuSet {
@@ -92,7 +92,7 @@ impl CpuSet {
     /// Parses a hexadecimal mask: `8`, `0x8`, or 32-bit words separated by commas, the highest
     /// first (as in /proc/irq).
     pub fn from_mask(text: &str) -> Result<CpuSet, CpuSetError> {
-        let bad = || CpuSetError::NotAMask(clip(text));
+        let bad = || CpuSetError::NotAMask(clip_input(text));
         let body = text.trim();
         let body = body.strip_prefix("0x").or_else(|| body.strip_prefix("0X")).unwrap_or(body);
         let grouped = body.contains(',');
@@ -149,18 +149,18 @@ impl FromStr for CpuSet {
             let cpu = |number: &str| {
                 let number = number.trim();
                 if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
-                    return Err(CpuSetError::NotACpu(clip(part)));
+                    return Err(CpuSetError::NotACpu(clip_input(part)));
                 }
                 number
                     .parse()
                     .ok()
                     .filter(|cpu| *cpu < MAX_CPUS)
-                    .ok_or_else(|| CpuSetError::TooLarge(clip(number)))
+                    .ok_or_else(|| CpuSetError::TooLarge(clip_input(number)))
             };
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let (first, last): (usize, usize) = (cpu(first)?, cpu(last)?);
             if first > last {
-                return Err(CpuSetError::Backwards(clip(part)));
+                return Err(CpuSetError::Backwards(clip_input(part)));
             }
             (first..=last).for_each(|cpu| set.insert(cpu));
         }
@@ -218,7 +218,7 @@ mod tests {
         let set: CpuSet = "0-2,4, 33".parse().unwrap();
         assert_eq!(set.to_string(), "0-2,4,33");
         assert_eq!(set.to_mask(), "2,00000017");
-        assert_eq!(CpuSet::from_mask("0x8"), Ok(CpuSet::single(3)));
+        assert_eq!(CpuSet::from_mask("0x8"), Ok(CpuSet::from_cpu(3)));
         assert_eq!(CpuSet::from_mask("ff,ffffffff").unwrap().to_string(), "0-39");
         assert_eq!("".parse(), Ok(CpuSet::new()));
         assert_eq!(CpuSet::new().to_mask(), "0");

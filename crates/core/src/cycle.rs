@@ -61,7 +61,7 @@ impl WaitingCall {
 
     /// The file or address that it waits for. A condition variable of glibc is waited for at two
     /// words by turns, side by side.
-    pub fn object(&self) -> u64 {
+    pub fn awaited_object(&self) -> u64 {
         if self.argument < FILES_END { self.argument } else { self.argument & !7 }
     }
 
@@ -72,7 +72,7 @@ impl WaitingCall {
 
     /// Whether both wait for the same file or address.
     pub fn has_object_of(&self, other: &WaitingCall) -> bool {
-        self.object() == other.object()
+        self.awaited_object() == other.awaited_object()
     }
 }
 
@@ -134,7 +134,7 @@ pub enum LockEvidence {
 }
 
 impl LockEvidence {
-    pub fn words(self) -> &'static str {
+    pub fn as_phrase(self) -> &'static str {
         match self {
             LockEvidence::PiFutex => "owner in the PI futex",
             LockEvidence::MutexOwner => "owner in the mutex",
@@ -264,24 +264,25 @@ impl Cycle {
 
     /// The run time of the thread within it.
     pub fn execution_time(&self) -> Nanos {
-        let own = [crate::CauseKind::OwnExecution, crate::CauseKind::SystemCall];
-        own.into_iter().fold(self.reclaimed + self.faulted, |sum, part| {
-            sum + self.wake.of(part) + self.run.of(part)
+        let own_parts = [crate::CauseKind::OwnExecution, crate::CauseKind::SystemCall];
+        own_parts.into_iter().fold(self.reclaimed + self.faulted, |sum, part| {
+            sum + self.wake.time_of(part) + self.run.time_of(part)
         })
     }
 
-    pub fn split(&self) -> Split {
-        self.wake.plus(&self.run)
+    pub fn total_split(&self) -> Split {
+        self.wake.add_parts(&self.run)
     }
 
     /// The same with the culprit, a thread of punctual, counted as the observer.
     pub fn of_observer(mut self) -> Cycle {
         use crate::CauseKind::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
         let Some(CycleCulprit { time, behind, .. }) = self.culprit else { return self };
-        let both = [(behind, [Preempted, Runqueue]), (time - behind, [NonPreemptible, Throttled])];
-        for (time, parts) in both {
-            let left = self.wake.give(&parts, Observer, time);
-            self.run.give(&parts, Observer, left);
+        let times_and_parts =
+            [(behind, [Preempted, Runqueue]), (time - behind, [NonPreemptible, Throttled])];
+        for (time, parts) in times_and_parts {
+            let left = self.wake.move_time(&parts, Observer, time);
+            self.run.move_time(&parts, Observer, left);
         }
         self
     }
@@ -298,7 +299,7 @@ impl Cycle {
         // If the release precedes the wait, the time before already belongs to this cycle.
         let early = entered - next.release;
         let mut wake = next.wake;
-        wake.take(crate::CauseKind::Overrun, early);
+        wake.subtract_time(crate::CauseKind::Overrun, early);
         let is_of_file = self.call.argument < FILES_END;
         let is_elsewhere = self.call.is_same_call(&next.call)
             && (!is_of_file || self.call.argument == next.call.argument);
@@ -326,7 +327,7 @@ impl Cycle {
             calls: self.calls.union(next.calls),
             written: self.written.union(next.written),
             slept_without_pi: self.slept_without_pi || next.slept_without_pi,
-            longest_call: longer(self.longest_call, next.longest_call),
+            longest_call: longer_call(self.longest_call, next.longest_call),
             culprit: match (self.culprit, next.culprit) {
                 (Some(a), Some(b)) if a.tid == b.tid => {
                     Some(CycleCulprit { time: a.time + b.time, behind: a.behind + b.behind, ..a })
@@ -348,7 +349,7 @@ impl Cycle {
                 .max_by_key(|one| one.time),
             hidden: self.hidden.saturating_add(next.hidden),
             likely: [self.likely, next.likely].into_iter().flatten().max_by_key(|one| one.time),
-            run: run.plus(&wake).plus(&next.run),
+            run: run.add_parts(&wake).add_parts(&next.run),
             ..*self
         }
     }
@@ -372,9 +373,9 @@ impl Gap {
     /// The same with the culprit, a thread of punctual, counted as the observer.
     pub fn of_observer(mut self) -> Gap {
         use crate::CauseKind::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
-        let others = [Preempted, Runqueue, NonPreemptible, Throttled];
+        let wait_parts = [Preempted, Runqueue, NonPreemptible, Throttled];
         let time = self.culprit.map_or(Nanos::ZERO, |culprit| culprit.time);
-        self.split.give(&others, Observer, time);
+        self.split.move_time(&wait_parts, Observer, time);
         self
     }
 }
@@ -410,18 +411,18 @@ pub struct ThreadTimes {
 }
 
 impl ThreadTimes {
-    pub fn sum(&self) -> Nanos {
+    pub fn total_time(&self) -> Nanos {
         self.ran + self.ready + self.waited + self.stopped
     }
 
     /// Whether it mostly ran, or was kept from running.
-    pub fn polls(&self) -> bool {
-        self.sum() >= Nanos::SECOND && self.waited * 2 < self.sum()
+    pub fn is_polling(&self) -> bool {
+        self.total_time() >= Nanos::SECOND && self.waited * 2 < self.total_time()
     }
 }
 
 /// The longer of two system calls.
-fn longer(a: Option<(u32, Nanos)>, b: Option<(u32, Nanos)>) -> Option<(u32, Nanos)> {
+fn longer_call(a: Option<(u32, Nanos)>, b: Option<(u32, Nanos)>) -> Option<(u32, Nanos)> {
     let time = |call: Option<(u32, Nanos)>| call.map_or(Nanos::ZERO, |(_, time)| time);
     if time(b) > time(a) { b } else { a }
 }

@@ -39,8 +39,8 @@ impl SampleDigest {
     }
 
     /// The digest of all samples so far.
-    pub fn value(&self) -> Sha256Digest {
-        Sha256Digest { sha256: hex(&self.0.clone().finalize()), of: DigestOf::Samples }
+    pub fn current_digest(&self) -> Sha256Digest {
+        Sha256Digest { sha256: encode_hex(&self.0.clone().finalize()), of: DigestOf::Samples }
     }
 }
 
@@ -51,19 +51,19 @@ impl Sha256Digest {
     pub fn of_counts(data: &SeriesData) -> Sha256Digest {
         let mut hash = Sha256::new();
         let bins = data.exact.bins.iter().enumerate().filter(|(_, count)| **count > 0);
-        bins.for_each(|(bin, count)| pair(&mut hash, bin as u64, *count));
+        bins.for_each(|(bin, count)| hash_pair(&mut hash, bin as u64, *count));
         data.whole.iter_recorded().for_each(|bucket| {
-            pair(&mut hash, bucket.value_iterated_to(), bucket.count_at_value())
+            hash_pair(&mut hash, bucket.value_iterated_to(), bucket.count_at_value())
         });
-        pair(&mut hash, data.exact.above, data.exact.below);
+        hash_pair(&mut hash, data.exact.above, data.exact.below);
         hash.update(data.sum.to_le_bytes());
         let mut worst = SampleDigest(hash);
         data.worst.iter().for_each(|sample| worst.add(sample));
-        Sha256Digest { of: DigestOf::Counts, ..worst.value() }
+        Sha256Digest { of: DigestOf::Counts, ..worst.current_digest() }
     }
 }
 
-fn pair(hash: &mut Sha256, first: u64, second: u64) {
+fn hash_pair(hash: &mut Sha256, first: u64, second: u64) {
     hash.update(first.to_le_bytes());
     hash.update(second.to_le_bytes());
 }
@@ -74,16 +74,16 @@ pub fn of_run<'a>(
     series: impl IntoIterator<Item = (&'a str, &'a str, Option<&'a Sha256Digest>)>,
 ) -> Option<String> {
     let mut hash = Sha256::new();
-    let mut any = false;
+    let mut has_series = false;
     for (phase, name, digest) in series {
         hash.update(format!("{phase}\0{name}\0{}\n", digest?.sha256));
-        any = true;
+        has_series = true;
     }
-    any.then(|| hex(&hash.finalize()))
+    has_series.then(|| encode_hex(&hash.finalize()))
 }
 
 /// In lower-case hexadecimal, two digits per byte.
-pub fn hex(bytes: &[u8]) -> String {
+pub fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -97,7 +97,7 @@ mod tests {
         for (seq, due, woke) in samples {
             digest.add(&Sample { seq: *seq, due: ClockNs(*due), woke: ClockNs(*woke), cpu: 0 });
         }
-        digest.value()
+        digest.current_digest()
     }
 
     #[test]

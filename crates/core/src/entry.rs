@@ -41,7 +41,7 @@ impl EntrySeries {
     pub const ALL: [EntrySeries; 2] = [EntrySeries::Interruption, EntrySeries::Entry];
 
     /// The last part of the name of its series.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             EntrySeries::Interruption => "interruption",
             EntrySeries::Entry => "entry",
@@ -49,7 +49,7 @@ impl EntrySeries {
     }
 
     pub fn from_word(word: &str) -> Option<EntrySeries> {
-        EntrySeries::ALL.into_iter().find(|series| series.word() == word)
+        EntrySeries::ALL.into_iter().find(|series| series.as_str() == word)
     }
 }
 
@@ -87,7 +87,7 @@ impl Vector {
     ];
 
     /// The tracepoints of the group irq_vectors, without `_entry` and `_exit`.
-    pub fn tracepoint(self) -> &'static str {
+    pub fn tracepoint_name(self) -> &'static str {
         match self {
             Vector::LocalTimer => "local_timer",
             Vector::Reschedule => "reschedule",
@@ -171,7 +171,7 @@ pub struct EntryCounts {
 }
 
 impl EntryCounts {
-    pub fn of(&self, vectors: &[Vector]) -> u64 {
+    pub fn vector_count(&self, vectors: &[Vector]) -> u64 {
         vectors.iter().map(|vector| self.vectors[*vector as usize]).sum()
     }
 }

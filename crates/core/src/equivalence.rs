@@ -56,7 +56,7 @@ impl Margin {
         }
     }
     /// The margin in ns for this figure of the first side.
-    pub fn ns(self, figure: f64) -> f64 {
+    pub fn margin_in_ns(self, figure: f64) -> f64 {
         match self {
             Margin::Time(time) => time.ns() as f64,
             Margin::Percent(percent) => figure.abs() * percent / 100.0,
@@ -74,7 +74,7 @@ impl fmt::Display for Margin {
 }
 
 impl BlockFigure {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             BlockFigure::Median => "median",
             BlockFigure::Worst => "block-max",
@@ -87,22 +87,22 @@ impl FromStr for Equivalence {
 
     fn from_str(text: &str) -> Result<Equivalence, EquivalenceError> {
         let (figure, margin) = text.split_once(':').ok_or(EquivalenceError::NoMargin)?;
-        let few = |text: &str| text.trim().chars().take(40).collect::<String>();
-        let known = [BlockFigure::Median, BlockFigure::Worst];
-        let figure = known
+        let shorten = |text: &str| text.trim().chars().take(40).collect::<String>();
+        let known_figures = [BlockFigure::Median, BlockFigure::Worst];
+        let figure = known_figures
             .into_iter()
-            .find(|known| known.word() == figure.trim())
-            .ok_or_else(|| EquivalenceError::NoFigure(few(figure)))?;
+            .find(|known| known.as_str() == figure.trim())
+            .ok_or_else(|| EquivalenceError::NoFigure(shorten(figure)))?;
         let margin = Margin::read(margin)
-            .filter(|margin| margin.ns(1.0) > 0.0)
-            .ok_or_else(|| EquivalenceError::BadMargin(few(margin)))?;
+            .filter(|margin| margin.margin_in_ns(1.0) > 0.0)
+            .ok_or_else(|| EquivalenceError::BadMargin(shorten(margin)))?;
         Ok(Equivalence { figure, margin })
     }
 }
 
 impl fmt::Display for Equivalence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.figure.word(), self.margin)
+        write!(f, "{}:{}", self.figure.as_str(), self.margin)
     }
 }
 

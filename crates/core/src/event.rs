@@ -76,7 +76,7 @@ pub struct InterfaceName(pub [u8; 16]);
 
 impl InterfaceName {
     /// The name in these bytes, up to the first NUL.
-    pub fn of(bytes: &[u8]) -> InterfaceName {
+    pub fn from_bytes(bytes: &[u8]) -> InterfaceName {
         let mut name = InterfaceName::default();
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()).min(15);
         name.0[..end].copy_from_slice(&bytes[..end]);

@@ -19,7 +19,7 @@ impl<T> Fact<T> {
         matches!(self, Fact::NotAsked)
     }
     /// The value, if known.
-    pub fn known(&self) -> Option<&T> {
+    pub fn known_value(&self) -> Option<&T> {
         match self {
             Fact::Known(value) => Some(value),
             _ => None,

@@ -45,7 +45,7 @@ pub struct Finding {
     pub remedy: Option<String>,
 }
 
-/// The order of findings ([`Finding::rank`]); the first one is smallest.
+/// The order of findings ([`Finding::sort_rank`]); the first one is smallest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Rank(bool, bool, Reverse<Severity>);
 
@@ -76,15 +76,15 @@ impl Finding {
     }
     /// The rank among others: problems of the run, then of the machine, then notes on each; within
     /// these the most severe first.
-    pub fn rank(&self) -> Rank {
+    pub fn sort_rank(&self) -> Rank {
         Rank(self.severity < Severity::Warning, self.is_readiness(), Reverse(self.severity))
     }
-    pub fn evidence(mut self, evidence: impl Into<String>) -> Finding {
+    pub fn with_evidence(mut self, evidence: impl Into<String>) -> Finding {
         self.evidence = Some(evidence.into());
         self
     }
     /// Adds the recommended action.
-    pub fn remedy(self, remedy: impl Into<String>) -> Finding {
+    pub fn with_remedy(self, remedy: impl Into<String>) -> Finding {
         self.remedy_by(Some(remedy.into()))
     }
     /// With what to do about it, where that is known.
@@ -107,7 +107,7 @@ mod tests {
             of("others", Severity::Warning, "main/timer"),
             of("lost", Severity::Bad, "main/timer"),
         ];
-        all.sort_by_key(Finding::rank);
+        all.sort_by_key(Finding::sort_rank);
         let ids = all.map(|found| found.id);
         assert_eq!(ids, ["lost", "others", "model", "note", "tick"]);
     }

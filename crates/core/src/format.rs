@@ -4,11 +4,11 @@ use crate::Nanos;
 
 /// Microseconds with the digits that are significant: at least three, never finer than a
 /// nanosecond. `0.512`, `9.87`, `13.5`, `104.2`, `2,075`.
-pub fn micros(latency: Nanos) -> String {
+pub fn micros_text(latency: Nanos) -> String {
     micros_f64(latency.ns() as f64)
 }
 
-/// Like [`micros`], for a mean or a deviation in ns.
+/// Like [`micros_text`], for a mean or a deviation in ns.
 pub fn micros_f64(ns: f64) -> String {
     let us = ns / 1e3;
     // A value that rounds up to the next decade gets that decade's digits: 9.996 becomes 10.0.
@@ -22,7 +22,7 @@ pub fn micros_f64(ns: f64) -> String {
 }
 
 /// A count with a comma between thousands: `1,234,567`.
-pub fn count(n: u64) -> String {
+pub fn count_text(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (place, digit) in digits.chars().enumerate() {
@@ -37,24 +37,24 @@ pub fn count(n: u64) -> String {
 /// A number of samples in short form: `1,000`, `100 k`, `10 M`.
 pub fn short_count(n: u64) -> String {
     match n {
-        0..10_000 => count(n),
-        10_000..1_000_000 => format!("{} k", count(n.div_ceil(1_000))),
-        _ => format!("{} M", count(n.div_ceil(1_000_000))),
+        0..10_000 => count_text(n),
+        10_000..1_000_000 => format!("{} k", count_text(n.div_ceil(1_000))),
+        _ => format!("{} M", count_text(n.div_ceil(1_000_000))),
     }
 }
 
 /// A count with its noun: `1 thread`, `1,234 threads`.
-pub fn counted(n: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+pub fn count_with_noun(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count_text(n), if n == 1 { "" } else { "s" })
 }
 
 fn grouped_signed(n: i64) -> String {
     let sign = if n < 0 { "-" } else { "" };
-    format!("{sign}{}", count(n.unsigned_abs()))
+    format!("{sign}{}", count_text(n.unsigned_abs()))
 }
 
 /// A share of 1 in percent: `2.3 %`; a value that is not 0 is never shown as 0: `< 0.1 %`.
-pub fn percent(share: f64) -> String {
+pub fn percent_text(share: f64) -> String {
     match share * 100.0 {
         percent if !percent.is_finite() => "not a number".to_owned(),
         percent if percent > 0.0 && percent < 0.05 => "< 0.1 %".to_owned(),
@@ -64,7 +64,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A duration for people: `350 ms`, `12.4 s`, `5 min 03 s`, `2 h 05 min`.
-pub fn duration(span: Nanos) -> String {
+pub fn duration_text(span: Nanos) -> String {
     let ms = span.ns() / 1_000_000;
     let s = ms / 1_000;
     match s {
@@ -78,7 +78,7 @@ pub fn duration(span: Nanos) -> String {
 
 /// A span with the unit that suits it: `850 ns`, `12.3 µs`, `4.56 ms`, `20 s`, `10 min`, `3 h 20
 /// min`.
-pub fn span(span: Nanos) -> String {
+pub fn span_text(span: Nanos) -> String {
     let ns = span.ns();
     let size = ns.unsigned_abs();
     let sign = if ns < 0 { "−" } else { "" };
@@ -105,21 +105,21 @@ pub fn span(span: Nanos) -> String {
 }
 
 /// An approximate span: in whole seconds below a minute.
-pub fn roughly(span: Nanos) -> String {
+pub fn rough_span_text(span: Nanos) -> String {
     match span.ns() / 1_000_000_000 {
         s @ 0..60 => format!("{s} s"),
-        _ => duration(span),
+        _ => duration_text(span),
     }
 }
 
 /// The first digits of a digest, enough to distinguish runs.
 pub fn short_digest(digest: &str) -> String {
-    plain(digest).chars().take(12).collect()
+    escape_unsafe(digest).chars().take(12).collect()
 }
 
 /// A foreign name, safe on a terminal and on one line: control characters, and those that reorder
 /// or hide text (bidirectional controls, zero-width characters), are written as `\u{…}`.
-pub fn plain(name: &str) -> String {
+pub fn escape_unsafe(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for c in name.chars() {
         if is_unsafe(c) { text.extend(c.escape_default()) } else { text.push(c) }
@@ -136,13 +136,13 @@ pub fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// [`plain`], at most `width` columns wide; `…` (`~` in ASCII) marks a cut at the end.
-pub fn clipped(name: &str, width: usize, ascii: bool) -> String {
-    shortened(&plain(name), width, ascii)
+/// [`escape_unsafe`], at most `width` columns wide; `…` (`~` in ASCII) marks a cut at the end.
+pub fn clip_name(name: &str, width: usize, ascii: bool) -> String {
+    clip_to_width(&escape_unsafe(name), width, ascii)
 }
 
 /// Cuts a text that is already safe to show at `width` columns.
-pub fn shortened(name: &str, width: usize, ascii: bool) -> String {
+pub fn clip_to_width(name: &str, width: usize, ascii: bool) -> String {
     if width_of(name) <= width {
         return name.to_owned();
     }
@@ -177,9 +177,9 @@ mod tests {
 
     #[test]
     fn counted_nouns_are_singular_for_one() {
-        assert_eq!(counted(0, "thread"), "0 threads");
-        assert_eq!(counted(1, "thread"), "1 thread");
-        assert_eq!(counted(1_234, "thread"), "1,234 threads");
+        assert_eq!(count_with_noun(0, "thread"), "0 threads");
+        assert_eq!(count_with_noun(1, "thread"), "1 thread");
+        assert_eq!(count_with_noun(1_234, "thread"), "1,234 threads");
     }
 
     #[test]
@@ -199,18 +199,18 @@ mod tests {
             (-1_500, "-1.50"),
             (i64::MAX, "9.223e15"),
         ] {
-            assert_eq!(micros(Nanos(ns)), text);
+            assert_eq!(micros_text(Nanos(ns)), text);
         }
     }
 
     #[test]
     fn counts_have_separators_and_durations_two_units() {
         assert_eq!(
-            (count(0), count(999), count(1_000), count(1_234_567)),
+            (count_text(0), count_text(999), count_text(1_000), count_text(1_234_567)),
             ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
         );
         let sentence: Vec<String> = [350, 12_400, 303_000, 7_500_000, 180_000_000]
-            .map(|ms| duration(Nanos::from_millis(ms)))
+            .map(|ms| duration_text(Nanos::from_millis(ms)))
             .into();
         assert_eq!(sentence, ["350 ms", "12.4 s", "5 min 03 s", "2 h 05 min", "2 d 02 h"]);
     }
@@ -227,7 +227,7 @@ mod tests {
             12_000_000_000_000,
             -5_000,
         ];
-        let spans: Vec<String> = spans.map(|ns| span(Nanos(ns))).into();
+        let spans: Vec<String> = spans.map(|ns| span_text(Nanos(ns))).into();
         assert_eq!(
             spans.join(", "),
             "850 ns, 12.3 µs, 100 µs, 4.56 ms, 20 s, 10 min, 3 h 20 min, −5 µs"
@@ -236,22 +236,22 @@ mod tests {
 
     #[test]
     fn small_shares_are_not_shown_as_zero() {
-        let shares = [0.0, 0.0004, 0.0006, 0.034, 0.62, 2.5].map(percent);
+        let shares = [0.0, 0.0004, 0.0006, 0.034, 0.62, 2.5].map(percent_text);
         assert_eq!(shares.join(", "), "0.0 %, < 0.1 %, 0.1 %, 3.4 %, 62.0 %, 250.0 %");
     }
 
     #[test]
     fn hostile_names_are_escaped() {
-        assert_eq!(plain("a\u{1b}[31m\n\u{202e}x"), "a\\u{1b}[31m\\n\\u{202e}x");
-        assert_eq!(clipped("abcdefgh", 5, false), "abcd…");
-        assert_eq!(clipped("abcde", 5, true), "abcde");
-        assert_eq!(clipped("日本語日本語", 5, false), "日本…");
+        assert_eq!(escape_unsafe("a\u{1b}[31m\n\u{202e}x"), "a\\u{1b}[31m\\n\\u{202e}x");
+        assert_eq!(clip_name("abcdefgh", 5, false), "abcd…");
+        assert_eq!(clip_name("abcde", 5, true), "abcde");
+        assert_eq!(clip_name("日本語日本語", 5, false), "日本…");
     }
 
     proptest! {
         #[test]
         fn clipped_names_fit_into_the_width(name in "\\PC{0,40}", width in 1usize..30) {
-            prop_assert!(width_of(&clipped(&name, width, false)) <= width);
+            prop_assert!(width_of(&clip_name(&name, width, false)) <= width);
         }
     }
 }

@@ -85,8 +85,8 @@ impl Sensor {
 
     /// The value that matters most: the lowest frequency, the number of all events, else the
     /// highest.
-    pub fn worst(&self) -> Option<i64> {
-        self.values.iter().copied().fold(None, |all, value| worse(self.kind, all, value))
+    pub fn worst_value(&self) -> Option<i64> {
+        self.values.iter().copied().fold(None, |all, value| worse_value(self.kind, all, value))
     }
 
     /// Adds the reading of an instant, `elapsed` after the previous one.
@@ -110,7 +110,7 @@ impl Sensor {
 }
 
 /// The value for two instants together.
-fn worse(kind: SensorKind, a: Option<i64>, b: Option<i64>) -> Option<i64> {
+fn worse_value(kind: SensorKind, a: Option<i64>, b: Option<i64>) -> Option<i64> {
     let (Some(one), Some(other)) = (a, b) else { return a.or(b) };
     Some(match kind {
         SensorKind::Frequency | SensorKind::FrequencyLimit => one.min(other),
@@ -128,16 +128,16 @@ impl Heat {
             sensor.add(read.get(place).copied().flatten(), elapsed);
         }
         if self.times.len() >= MAX_INSTANTS {
-            self.halve();
+            self.halve_resolution();
         }
     }
 
-    fn halve(&mut self) {
+    fn halve_resolution(&mut self) {
         let last = |pair: &[Nanos]| pair.last().copied().unwrap_or_default();
         self.times = self.times.chunks(2).map(last).collect();
         for sensor in &mut self.sensors {
             let joined = |pair: &[Option<i64>]| {
-                pair.iter().copied().fold(None, |all, value| worse(sensor.kind, all, value))
+                pair.iter().copied().fold(None, |all, value| worse_value(sensor.kind, all, value))
             };
             sensor.values = sensor.values.chunks(2).map(joined).collect();
         }
@@ -145,25 +145,25 @@ impl Heat {
 
     /// The times since the begin of the phase in which any sensor showed that the machine was
     /// slowed or lacked power, in order and apart.
-    pub fn limited(&self) -> Vec<(Nanos, Nanos)> {
-        let mut all: Vec<(Nanos, Nanos)> = Vec::new();
+    pub fn limited_spans(&self) -> Vec<(Nanos, Nanos)> {
+        let mut limited_spans: Vec<(Nanos, Nanos)> = Vec::new();
         let mut from = Nanos::ZERO;
         for (place, until) in self.times.iter().enumerate() {
             let value = |sensor: &Sensor| sensor.values.get(place).copied().flatten();
             let is_limit = |one: &Sensor| value(one).is_some_and(|value| one.is_limit(value));
             if self.sensors.iter().any(is_limit) {
-                match all.last_mut() {
+                match limited_spans.last_mut() {
                     Some(last) if last.1 == from => last.1 = *until,
-                    _ => all.push((from, *until)),
+                    _ => limited_spans.push((from, *until)),
                 }
             }
             from = *until;
         }
-        all
+        limited_spans
     }
 
     /// The questions that no sensor answered.
-    pub fn unknown(&self) -> Vec<&'static str> {
+    pub fn unanswered_questions(&self) -> Vec<&'static str> {
         use SensorKind::{Alarm, Cooling, Events, Frequency, FrequencyLimit, Temperature};
         let answers = |of: &dyn Fn(&Sensor) -> bool| {
             self.sensors.iter().any(|one| of(one) && one.values.iter().any(Option::is_some))
@@ -206,7 +206,7 @@ mod tests {
             let rows: Vec<[i64; 1]> = values.iter().map(|value| [*value]).collect();
             let rows: Vec<&[i64]> = rows.iter().map(|row| &row[..]).collect();
             let of = heat(&[kind], &rows);
-            (of.limited(), of.sensors[0].limited_for, of.sensors[0].worst())
+            (of.limited_spans(), of.sensors[0].limited_for, of.sensors[0].worst_value())
         };
         let one = |from, to| vec![(seconds(from), seconds(to))];
         assert_eq!(limited(Temperature, [9, 99, 9, 9]), (vec![], seconds(0), Some(99)));
@@ -222,10 +222,10 @@ mod tests {
     #[test]
     fn an_unread_sensor_answers_nothing() {
         let mut known = heat(&[SensorKind::Temperature, SensorKind::Alarm], &[&[-1, 0], &[-1, 0]]);
-        assert_eq!(known.unknown(), ["temperature", "frequency", UNDER_VOLTAGE]);
+        assert_eq!(known.unanswered_questions(), ["temperature", "frequency", UNDER_VOLTAGE]);
         known.sensors[1].name = UNDER_VOLTAGE.to_owned();
-        assert_eq!(known.unknown(), ["temperature", "frequency"]);
-        assert!(Heat::default().unknown().len() == 4);
+        assert_eq!(known.unanswered_questions(), ["temperature", "frequency"]);
+        assert!(Heat::default().unanswered_questions().len() == 4);
     }
 
     proptest! {
@@ -244,9 +244,9 @@ mod tests {
                 prop_assert!(heat.times.len() < MAX_INSTANTS);
             }
             prop_assert_eq!(heat.times.last(), Some(&seconds(rows.len() as i64 - 1)));
-            prop_assert_eq!(heat.sensors[0].worst(), rows.iter().map(|row| row.0).max());
-            prop_assert_eq!(heat.sensors[1].worst(), rows.iter().map(|row| row.0).min());
-            prop_assert_eq!(heat.sensors[2].worst(), Some(counter - rows[0].1));
+            prop_assert_eq!(heat.sensors[0].worst_value(), rows.iter().map(|row| row.0).max());
+            prop_assert_eq!(heat.sensors[1].worst_value(), rows.iter().map(|row| row.0).min());
+            prop_assert_eq!(heat.sensors[2].worst_value(), Some(counter - rows[0].1));
             prop_assert!(heat.sensors.iter().all(|one| one.values.len() == heat.times.len()));
         }
     }

@@ -40,17 +40,17 @@ impl LinearHistogram {
         }
     }
 
-    pub fn inside(&self) -> u64 {
+    pub fn inside_count(&self) -> u64 {
         self.bins.iter().sum()
     }
 
     /// All samples, inside and outside.
-    pub fn total(&self) -> u64 {
-        self.inside() + self.above + self.below
+    pub fn total_count(&self) -> u64 {
+        self.inside_count() + self.above + self.below
     }
 
     /// The lower edges and counts of the non-empty bins, ascending.
-    pub fn occupied(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
+    pub fn occupied_bins(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         let width = self.resolution;
         self.bins
             .iter()
@@ -60,19 +60,19 @@ impl LinearHistogram {
     }
 
     /// The exclusive upper end of the last bin.
-    pub fn end(&self) -> Nanos {
+    pub fn upper_end(&self) -> Nanos {
         self.resolution * self.bins.len() as i64
     }
 
     /// The lower edges of the fullest bins: usually one; several in a tie; none if all are empty.
-    pub fn modes(&self) -> Vec<Nanos> {
+    pub fn modal_bins(&self) -> Vec<Nanos> {
         let fullest = self.bins.iter().copied().max().filter(|n| *n > 0);
-        self.occupied().filter(|(_, n)| Some(*n) == fullest).map(|(edge, _)| edge).collect()
+        self.occupied_bins().filter(|(_, n)| Some(*n) == fullest).map(|(edge, _)| edge).collect()
     }
 
     /// Adds another histogram of the same resolution; counts beyond this one's range go to `above`.
     pub fn add(&mut self, other: &LinearHistogram) {
-        other.occupied().for_each(|(edge, n)| self.record_n(edge, n));
+        other.occupied_bins().for_each(|(edge, n)| self.record_n(edge, n));
         self.above += other.above;
         self.below += other.below;
     }
@@ -88,7 +88,7 @@ mod tests {
         let mut h = LinearHistogram::new(Nanos::from_micros(3), Nanos::MICRO);
         [0, 999, 1_000, 3_999, 4_000, -1].into_iter().for_each(|ns| h.record(Nanos(ns)));
         assert_eq!((h.bins.clone(), h.above, h.below), (vec![2, 1, 0, 1], 1, 1));
-        assert_eq!(h.modes(), [Nanos::ZERO]);
+        assert_eq!(h.modal_bins(), [Nanos::ZERO]);
     }
 
     proptest! {
@@ -100,10 +100,11 @@ mod tests {
         ) {
             let mut h = LinearHistogram::new(Nanos(range), Nanos(res));
             latencies.iter().for_each(|ns| h.record(Nanos(*ns)));
-            prop_assert_eq!(h.total(), latencies.len() as u64);
+            prop_assert_eq!(h.total_count(), latencies.len() as u64);
             prop_assert_eq!(
-                h.inside(),
-                latencies.iter().filter(|ns| **ns >= 0 && Nanos(**ns) < h.end()).count() as u64
+                h.inside_count(),
+                latencies.iter().filter(|ns| **ns >= 0 && Nanos(**ns) < h.upper_end())
+                    .count() as u64
             );
         }
     }

@@ -41,7 +41,7 @@ pub use bytes::Bytes;
 pub use call_path::CallPath;
 pub use cause::CauseKind;
 pub use cpuset::CpuSet;
-pub use digest::{DigestOf, Sha256Digest, hex};
+pub use digest::{DigestOf, Sha256Digest, encode_hex};
 pub use entry::EntryKind;
 pub use equivalence::{BlockFigure, Equivalence, Margin};
 pub use event::{Event, EventKind, Names, Tid};

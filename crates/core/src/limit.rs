@@ -29,23 +29,25 @@ pub enum LimitError {
 
 impl Limit {
     /// Whether an interval of this length is within the limit.
-    pub fn allows(self, span: Nanos) -> bool {
+    pub fn is_met_by(self, span: Nanos) -> bool {
         span < self.bound || self.inclusive && span == self.bound
     }
 
     /// Splits `A->B < 100us` into `A->B` and the limit.
-    pub fn split(text: &str) -> Result<(&str, Limit), LimitError> {
+    pub fn parse_with_subject(text: &str) -> Result<(&str, Limit), LimitError> {
         let text = text.trim();
         // Names contain `<` (C++ and Rust generics): the last one begins the limit.
         let (subject, bound) =
-            text.rsplit_once('<').ok_or_else(|| LimitError::NoBound(clip(text)))?;
+            text.rsplit_once('<').ok_or_else(|| LimitError::NoBound(clip_input(text)))?;
         if subject.trim().is_empty() {
-            return Err(LimitError::NoSubject(clip(text)));
+            return Err(LimitError::NoSubject(clip_input(text)));
         }
         let (bound, inclusive) =
             bound.strip_prefix('=').map_or((bound, false), |bound| (bound, true));
-        let bound =
-            bound.trim().parse().map_err(|why| LimitError::BadBound { text: clip(text), why })?;
+        let bound = bound
+            .trim()
+            .parse()
+            .map_err(|why| LimitError::BadBound { text: clip_input(text), why })?;
         Ok((subject.trim(), Limit { bound, inclusive }))
     }
 }
@@ -57,7 +59,7 @@ impl fmt::Display for Limit {
 }
 
 /// Shortens hostile input before it is quoted in an error.
-fn clip(text: &str) -> String {
+fn clip_input(text: &str) -> String {
     let mut short: String = text.chars().take(60).collect();
     if short.len() < text.len() {
         short.push('…');
@@ -73,12 +75,12 @@ mod tests {
     #[test]
     fn the_last_comparison_is_the_limit() {
         let limit = |bound, inclusive| Limit { bound: Nanos(bound), inclusive };
-        assert_eq!(Limit::split("a->b<100us"), Ok(("a->b", limit(100_000, false))));
+        assert_eq!(Limit::parse_with_subject("a->b<100us"), Ok(("a->b", limit(100_000, false))));
         assert_eq!(
-            Limit::split(" Vec<u8>::push <= 1 ms"),
+            Limit::parse_with_subject(" Vec<u8>::push <= 1 ms"),
             Ok(("Vec<u8>::push", limit(1_000_000, true)))
         );
-        let wrong = |text: &str| Limit::split(text).unwrap_err().to_string();
+        let wrong = |text: &str| Limit::parse_with_subject(text).unwrap_err().to_string();
         assert!(wrong("a->b").contains("a->b < 100us"));
         assert!(wrong("< 5us").contains("a limit without an interval"));
         assert!(wrong("a < 5").contains("no unit"));
@@ -86,16 +88,16 @@ mod tests {
 
     #[test]
     fn the_bound_itself_is_allowed_or_not() {
-        let (_, less) = Limit::split("a<10ns").unwrap();
-        let (_, equal) = Limit::split("a<=10ns").unwrap();
-        assert_eq!([9, 10, 11].map(|ns| less.allows(Nanos(ns))), [true, false, false]);
-        assert_eq!([9, 10, 11].map(|ns| equal.allows(Nanos(ns))), [true, true, false]);
+        let (_, less) = Limit::parse_with_subject("a<10ns").unwrap();
+        let (_, equal) = Limit::parse_with_subject("a<=10ns").unwrap();
+        assert_eq!([9, 10, 11].map(|ns| less.is_met_by(Nanos(ns))), [true, false, false]);
+        assert_eq!([9, 10, 11].map(|ns| equal.is_met_by(Nanos(ns))), [true, true, false]);
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,40}") {
-            let _ = Limit::split(&text);
+            let _ = Limit::parse_with_subject(&text);
         }
     }
 }

@@ -46,14 +46,14 @@ struct MergeSource<B> {
 
 impl<B: Batches> MergeSource<B> {
     /// The next event, with enough lookahead that no later one precedes it.
-    fn peek(&mut self) -> Option<&Event> {
+    fn peek_event(&mut self) -> Option<&Event> {
         if self.more && self.events.len() - self.at <= HOLD {
-            self.refill();
+            self.refill_events();
         }
         self.events.get(self.at)
     }
 
-    fn refill(&mut self) {
+    fn refill_events(&mut self) {
         self.events.drain(..self.at);
         self.at = 0;
         while self.more && self.events.len() <= HOLD {
@@ -76,18 +76,18 @@ impl<B: Batches> Merge<B> {
             until: (0, 0),
         };
         for place in 0..merge.sources.len() {
-            merge.wait(place);
+            merge.enqueue_source(place);
         }
         merge
     }
 
-    fn wait(&mut self, place: usize) {
-        if let Some(next) = self.sources[place].peek() {
+    fn enqueue_source(&mut self, place: usize) {
+        if let Some(next) = self.sources[place].peek_event() {
             self.waiting.push(Reverse((next.at.0, place)));
         }
     }
 
-    fn turn(&mut self) -> Option<usize> {
+    fn select_source(&mut self) -> Option<usize> {
         let Reverse((_, place)) = self.waiting.pop()?;
         self.until = self.waiting.peek().map_or((i64::MAX, usize::MAX), |Reverse(next)| *next);
         self.current = Some(place);
@@ -102,10 +102,10 @@ impl<B: Batches> Iterator for Merge<B> {
         loop {
             let place = match self.current {
                 Some(place) => place,
-                None => self.turn()?,
+                None => self.select_source()?,
             };
             let (until, source) = (self.until, &mut self.sources[place]);
-            match source.peek().copied() {
+            match source.peek_event().copied() {
                 Some(event) if (event.at.0, place) <= until => {
                     source.at += 1;
                     return Some(event);

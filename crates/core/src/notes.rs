@@ -59,14 +59,15 @@ pub struct Validation {
 
 impl Validation {
     /// Compares a claim with a count.
-    pub fn compare(
+    pub fn compare_counts(
         what: impl Into<String>,
         claimed: u64,
         counted: Fact<u64>,
         source: impl Into<String>,
         tolerance: Tolerance,
     ) -> Validation {
-        let agrees = counted.known().map(|counted| tolerance.admits(claimed, *counted));
+        let agrees =
+            counted.known_value().map(|counted| tolerance.is_within_tolerance(claimed, *counted));
         let (what, source) = (what.into(), source.into());
         Validation {
             what,
@@ -79,24 +80,24 @@ impl Validation {
         }
     }
     /// Adds an explanation of the difference, or of the method.
-    pub fn explain(mut self, explanation: impl Into<String>) -> Validation {
+    pub fn with_explanation(mut self, explanation: impl Into<String>) -> Validation {
         self.explanation = Some(explanation.into());
         self
     }
     /// Removes the verdict if the count exceeds the claim by more than is known: others may have
     /// caused it, without a count.
     pub fn undecided_above(mut self, why: &str) -> Validation {
-        let above = self.counted.known().is_some_and(|counted| *counted > self.claimed);
-        self.undecided(above, why);
+        let above = self.counted.known_value().is_some_and(|counted| *counted > self.claimed);
+        self.mark_undecided_if(above, why);
         self
     }
     /// The same for a count below the claim.
     pub fn undecided_below(mut self, why: &str) -> Validation {
-        let below = self.counted.known().is_some_and(|counted| *counted < self.claimed);
-        self.undecided(below, why);
+        let below = self.counted.known_value().is_some_and(|counted| *counted < self.claimed);
+        self.mark_undecided_if(below, why);
         self
     }
-    fn undecided(&mut self, is_so: bool, why: &str) {
+    fn mark_undecided_if(&mut self, is_so: bool, why: &str) {
         if is_so && self.agrees == Some(false) {
             self.agrees = None;
             let before =
@@ -124,22 +125,22 @@ impl Tolerance {
     pub const EXACT: Tolerance = Tolerance { fewer: 0, more: Some(0), because: Vec::new() };
 
     /// Up to this many fewer; 0 changes nothing.
-    pub fn fewer(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
+    pub fn allow_fewer(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
         self.fewer = self.fewer.saturating_add(by);
-        self.note(by, why.as_ref());
+        self.note_reason(by, why.as_ref());
         self
     }
     /// Up to this many more; 0 changes nothing.
-    pub fn more(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
+    pub fn allow_more(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
         self.more = self.more.map(|more| more.saturating_add(by));
-        self.note(by, why.as_ref());
+        self.note_reason(by, why.as_ref());
         self
     }
     /// Up to this many fewer or more; 0 changes nothing.
-    pub fn either(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
+    pub fn allow_either(mut self, by: u64, why: impl AsRef<str>) -> Tolerance {
         self.fewer = self.fewer.saturating_add(by);
         self.more = self.more.map(|more| more.saturating_add(by));
-        self.note(by, why.as_ref());
+        self.note_reason(by, why.as_ref());
         self
     }
     /// Allows any excess: the claim is a minimum.
@@ -148,16 +149,16 @@ impl Tolerance {
         self.because.push(why.into());
         self
     }
-    fn note(&mut self, by: u64, why: &str) {
+    fn note_reason(&mut self, by: u64, why: &str) {
         if by > 0 {
             self.because.push(format!("{by}: {why}"));
         }
     }
 
     /// Whether a count is within the tolerance of a claim.
-    fn admits(&self, claimed: u64, counted: u64) -> bool {
-        let more = self.more.map_or(u64::MAX, |more| claimed.saturating_add(more));
-        (claimed.saturating_sub(self.fewer)..=more).contains(&counted)
+    fn is_within_tolerance(&self, claimed: u64, counted: u64) -> bool {
+        let upper_bound = self.more.map_or(u64::MAX, |more| claimed.saturating_add(more));
+        (claimed.saturating_sub(self.fewer)..=upper_bound).contains(&counted)
     }
     pub fn is_exact(&self) -> bool {
         self.fewer == 0 && self.more == Some(0)
@@ -211,12 +212,12 @@ impl Figure {
         }
     }
     /// With its 95 % interval.
-    pub fn within(mut self, low: f64, high: f64) -> Figure {
+    pub fn with_interval(mut self, low: f64, high: f64) -> Figure {
         self.interval = Some([low, high]);
         self
     }
     /// With the number of events.
-    pub fn of(mut self, count: u64) -> Figure {
+    pub fn with_count(mut self, count: u64) -> Figure {
         self.count = Some(count);
         self
     }
@@ -303,9 +304,10 @@ mod tests {
     #[test]
     fn a_count_agrees_only_within_its_tolerance() {
         let timers = |counted, passed| {
-            let tolerance =
-                Tolerance::EXACT.fewer(passed, "instants that had passed").more(0, "nothing");
-            Validation::compare(
+            let tolerance = Tolerance::EXACT
+                .allow_fewer(passed, "instants that had passed")
+                .allow_more(0, "nothing");
+            Validation::compare_counts(
                 "timers",
                 5_000,
                 Fact::Known(counted),
@@ -319,20 +321,24 @@ mod tests {
         assert_eq!(timers(5_001, 4).agrees, Some(false));
         let tolerance = timers(5_000, 4).tolerance.unwrap();
         assert_eq!(tolerance.because, ["4: instants that had passed"], "what is 0 is no reason");
-        assert!(Tolerance::EXACT.more(0, "nothing").is_exact());
+        assert!(Tolerance::EXACT.allow_more(0, "nothing").is_exact());
     }
 
     #[test]
     fn any_more_admits_larger_counts_but_no_smaller_ones() {
         let tolerance = Tolerance::EXACT.any_more("other processes write too");
-        assert!(tolerance.admits(5, 5) && tolerance.admits(5, u64::MAX) && !tolerance.admits(5, 4));
+        assert!(
+            tolerance.is_within_tolerance(5, 5)
+                && tolerance.is_within_tolerance(5, u64::MAX)
+                && !tolerance.is_within_tolerance(5, 4)
+        );
         assert!(!tolerance.is_exact());
     }
 
     #[test]
     fn a_count_that_others_may_have_raised_is_undecided() {
         let of = |counted| {
-            Validation::compare("switches", 10, Fact::Known(counted), "", Tolerance::EXACT)
+            Validation::compare_counts("switches", 10, Fact::Known(counted), "", Tolerance::EXACT)
         };
         assert_eq!(of(12).undecided_above("others").agrees, None);
         assert_eq!(of(9).undecided_above("others").agrees, Some(false));

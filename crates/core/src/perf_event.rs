@@ -1,6 +1,6 @@
 //! The events of perf_event_open(2), by the names that perf uses (perf-list(1)).
 
-use crate::words::nearest;
+use crate::words::nearest_word;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -45,16 +45,16 @@ pub enum PerfEvent {
     OfPmu(String),
 }
 
-const fn software(name: &'static str, alias: &'static str, config: u64) -> NamedEvent {
+const fn software_event(name: &'static str, alias: &'static str, config: u64) -> NamedEvent {
     NamedEvent { name, alias, counted: CountedEvent::Software, config }
 }
 
-const fn hardware(name: &'static str, alias: &'static str, config: u64) -> NamedEvent {
+const fn hardware_event(name: &'static str, alias: &'static str, config: u64) -> NamedEvent {
     NamedEvent { name, alias, counted: CountedEvent::Hardware, config }
 }
 
 /// Loads of a cache (PERF_COUNT_HW_CACHE_OP_READ), all of them or only misses.
-const fn cache(name: &'static str, cache: u64, missed: bool) -> NamedEvent {
+const fn cache_event(name: &'static str, cache: u64, missed: bool) -> NamedEvent {
     NamedEvent {
         name,
         alias: "",
@@ -65,33 +65,33 @@ const fn cache(name: &'static str, cache: u64, missed: bool) -> NamedEvent {
 
 /// All events with a name of their own.
 pub const NAMED: &[NamedEvent] = &[
-    software("cpu-clock", "", 0),
-    software("task-clock", "", 1),
-    software("page-faults", "faults", 2),
-    software("context-switches", "cs", 3),
-    software("cpu-migrations", "migrations", 4),
-    software("minor-faults", "", 5),
-    software("major-faults", "", 6),
-    software("alignment-faults", "", 7),
-    software("emulation-faults", "", 8),
-    hardware("cycles", "cpu-cycles", 0),
-    hardware("instructions", "", 1),
-    hardware("cache-references", "", 2),
-    hardware("cache-misses", "", 3),
-    hardware("branches", "branch-instructions", 4),
-    hardware("branch-misses", "", 5),
-    hardware("bus-cycles", "", 6),
-    hardware("stalled-cycles-frontend", "idle-cycles-frontend", 7),
-    hardware("stalled-cycles-backend", "idle-cycles-backend", 8),
-    hardware("ref-cycles", "", 9),
-    cache("L1-dcache-loads", 0, false),
-    cache("L1-dcache-load-misses", 0, true),
-    cache("L1-icache-load-misses", 1, true),
-    cache("LLC-loads", 2, false),
-    cache("LLC-load-misses", 2, true),
-    cache("dTLB-loads", 3, false),
-    cache("dTLB-load-misses", 3, true),
-    cache("iTLB-load-misses", 4, true),
+    software_event("cpu-clock", "", 0),
+    software_event("task-clock", "", 1),
+    software_event("page-faults", "faults", 2),
+    software_event("context-switches", "cs", 3),
+    software_event("cpu-migrations", "migrations", 4),
+    software_event("minor-faults", "", 5),
+    software_event("major-faults", "", 6),
+    software_event("alignment-faults", "", 7),
+    software_event("emulation-faults", "", 8),
+    hardware_event("cycles", "cpu-cycles", 0),
+    hardware_event("instructions", "", 1),
+    hardware_event("cache-references", "", 2),
+    hardware_event("cache-misses", "", 3),
+    hardware_event("branches", "branch-instructions", 4),
+    hardware_event("branch-misses", "", 5),
+    hardware_event("bus-cycles", "", 6),
+    hardware_event("stalled-cycles-frontend", "idle-cycles-frontend", 7),
+    hardware_event("stalled-cycles-backend", "idle-cycles-backend", 8),
+    hardware_event("ref-cycles", "", 9),
+    cache_event("L1-dcache-loads", 0, false),
+    cache_event("L1-dcache-load-misses", 0, true),
+    cache_event("L1-icache-load-misses", 1, true),
+    cache_event("LLC-loads", 2, false),
+    cache_event("LLC-load-misses", 2, true),
+    cache_event("dTLB-loads", 3, false),
+    cache_event("dTLB-load-misses", 3, true),
+    cache_event("iTLB-load-misses", 4, true),
 ];
 
 impl PerfEvent {
@@ -107,7 +107,7 @@ impl PerfEvent {
     pub const CYCLES: PerfEvent = PerfEvent::Named(NAMED[9]);
 
     /// The event that counts the hits of a tracepoint.
-    pub fn tracepoint(group: &str, name: &str) -> PerfEvent {
+    pub fn from_tracepoint(group: &str, name: &str) -> PerfEvent {
         PerfEvent::Tracepoint { group: group.to_owned(), name: name.to_owned() }
     }
     /// Whether the CPU counts it.
@@ -129,14 +129,14 @@ impl PerfEvent {
 
 /// A text that is not the name of an event.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not an event{1}", text.escape_debug(), hint(near))]
+#[error("`{0}` is not an event{1}", text.escape_debug(), format_hint(near))]
 pub struct UnknownEvent {
     pub text: String,
     /// A similar event.
     pub near: Option<&'static str>,
 }
 
-fn hint(near: &Option<&'static str>) -> String {
+fn format_hint(near: &Option<&'static str>) -> String {
     match near {
         Some(near) => format!("; did you mean `{near}`?"),
         None => "; a tracepoint is GROUP:NAME, an event of a PMU r1a8 or PMU/TERMS/, other \
@@ -159,11 +159,11 @@ impl FromStr for PerfEvent {
         }
         match text.split_once(':') {
             Some((group, name)) if is_word(group) && is_word(name) => {
-                Ok(PerfEvent::tracepoint(group, name))
+                Ok(PerfEvent::from_tracepoint(group, name))
             }
             _ => Err(UnknownEvent {
                 text: text.to_owned(),
-                near: nearest(text, NAMED.iter().map(|event| event.name)),
+                near: nearest_word(text, NAMED.iter().map(|event| event.name)),
             }),
         }
     }
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!("migrations".parse(), Ok(PerfEvent::CPU_MIGRATIONS));
         assert_eq!(
             "sched:sched_switch".parse(),
-            Ok(PerfEvent::tracepoint("sched", "sched_switch"))
+            Ok(PerfEvent::from_tracepoint("sched", "sched_switch"))
         );
         for text in ["r1a8", "cpu/event=0x3c,umask=1/", "msr/tsc/"] {
             assert_eq!(text.parse(), Ok(PerfEvent::OfPmu(text.to_owned())));

@@ -44,7 +44,7 @@ pub struct Term {
 }
 
 /// A relation between figures: `forces/whole: p50 > 2 * writes/whole: p50`, `heap: pages ~ 257`.
-/// A text may have several, of each figure to the next: [`PublishedShape::chain`].
+/// A text may have several, of each figure to the next: [`PublishedShape::parse_chain`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct PublishedShape {
     pub left: Term,
@@ -88,7 +88,7 @@ pub enum Trend {
 impl Trend {
     /// The outcome for a ratio published as `published` with this 95 % interval here. 1 is no
     /// effect.
-    pub fn of((low, high): (f64, f64), published: f64) -> Trend {
+    pub fn from_interval((low, high): (f64, f64), published: f64) -> Trend {
         // Inverted if necessary, so that the published effect is an increase.
         let (low, high, published) = match published < 1.0 {
             true => (1.0 / high, 1.0 / low, 1.0 / published),
@@ -106,7 +106,7 @@ impl Trend {
         }
     }
     /// Its name in output and documents.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Trend::Reproduced => "reproduced",
             Trend::Weaker => "weaker",
@@ -144,14 +144,14 @@ const RELATIONS: [(&str, Relation); 5] = [
 
 impl Relation {
     /// Whether the left figure has this relation to the right one.
-    pub fn holds(self, left: f64, right: f64) -> bool {
+    pub fn is_satisfied(self, left: f64, right: f64) -> bool {
         match self {
-            Relation::Is(comparison) => comparison.holds(left, right),
+            Relation::Is(comparison) => comparison.is_satisfied(left, right),
             Relation::About => (left - right).abs() <= right.abs() / 10.0,
         }
     }
     /// Its sign between two figures: `<`.
-    pub fn sign(self) -> &'static str {
+    pub fn sign_text(self) -> &'static str {
         RELATIONS
             .iter()
             .find(|(_, relation)| *relation == self)
@@ -159,7 +159,7 @@ impl Relation {
     }
 }
 
-fn clipped(text: &str) -> String {
+fn clip_input(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
@@ -170,13 +170,13 @@ impl FromStr for Term {
         let parts = text.rsplit_once(": ").map(|(of, figure)| (of.trim(), figure.trim()));
         let (of, figure) = parts
             .filter(|(of, figure)| !of.is_empty() && !figure.is_empty())
-            .ok_or_else(|| ShapeError::NoFigure(clipped(text.trim())))?;
+            .ok_or_else(|| ShapeError::NoFigure(clip_input(text.trim())))?;
         Ok(Term { of: of.to_owned(), figure: figure.to_owned() })
     }
 }
 
 /// The first relation of a text: where it is, its length, which.
-fn relation(text: &str) -> Option<(usize, usize, Relation)> {
+fn find_relation(text: &str) -> Option<(usize, usize, Relation)> {
     let places = RELATIONS
         .iter()
         .filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
@@ -185,15 +185,15 @@ fn relation(text: &str) -> Option<(usize, usize, Relation)> {
 
 impl PublishedShape {
     /// The relations of an order, `a: p50 < b: p50 < c: p50`, two figures each; mostly one.
-    pub fn chain(mut text: &str) -> Result<Vec<PublishedShape>, ShapeError> {
-        let mut all = Vec::new();
+    pub fn parse_chain(mut text: &str) -> Result<Vec<PublishedShape>, ShapeError> {
+        let mut shapes = Vec::new();
         loop {
-            let end = relation(text).map_or(text.len(), |(at, length, _)| at + length);
-            let next = relation(&text[end..]).map(|(at, _, _)| end + at);
-            all.push(text[..next.unwrap_or(text.len())].parse()?);
+            let end = find_relation(text).map_or(text.len(), |(at, length, _)| at + length);
+            let next = find_relation(&text[end..]).map(|(at, _, _)| end + at);
+            shapes.push(text[..next.unwrap_or(text.len())].parse()?);
             match next {
                 Some(_) => text = &text[end..],
-                None => return Ok(all),
+                None => return Ok(shapes),
             }
         }
     }
@@ -203,15 +203,15 @@ impl FromStr for PublishedShape {
     type Err = ShapeError;
 
     fn from_str(text: &str) -> Result<PublishedShape, ShapeError> {
-        let (at, length, relation) = relation(text).ok_or(ShapeError::NoRelation)?;
+        let (at, length, relation) = find_relation(text).ok_or(ShapeError::NoRelation)?;
         let left: Term = text[..at].parse()?;
         let rest = text[at + length..].trim();
-        if let Some(number) = number(rest) {
+        if let Some(number) = parse_number(rest) {
             return Ok(PublishedShape { left, relation, right: Right::Number(number) });
         }
         let (factor, term) = match rest.split_once(" * ") {
             Some((factor, term)) => {
-                let wrong = || ShapeError::BadFactor(clipped(factor));
+                let wrong = || ShapeError::BadFactor(clip_input(factor));
                 let factor: f64 = factor.trim().parse().map_err(|_| wrong())?;
                 (Some(factor).filter(|f| f.is_finite() && *f > 0.0).ok_or_else(wrong)?, term)
             }
@@ -222,7 +222,7 @@ impl FromStr for PublishedShape {
 }
 
 /// A plain number, or a time in nanoseconds.
-fn number(text: &str) -> Option<f64> {
+fn parse_number(text: &str) -> Option<f64> {
     let plain = text.parse::<f64>().ok().filter(|n| n.is_finite());
     plain.or_else(|| text.parse::<Nanos>().ok().map(|span| span.ns() as f64))
 }
@@ -252,11 +252,11 @@ mod tests {
 
     #[test]
     fn an_order_is_a_relation_of_each_figure_to_the_next() {
-        let order = PublishedShape::chain("a: p50 < b: p50 <= 2 * c: p50").unwrap();
+        let order = PublishedShape::parse_chain("a: p50 < b: p50 <= 2 * c: p50").unwrap();
         let pairs = ["a: p50 < b: p50", "b: p50 <= 2 * c: p50"].map(|text| text.parse().unwrap());
         assert_eq!(order, pairs);
-        assert!(PublishedShape::chain("a: p50 < b < c: p50").is_err());
-        assert!(PublishedShape::chain("a: p50").is_err());
+        assert!(PublishedShape::parse_chain("a: p50 < b < c: p50").is_err());
+        assert!(PublishedShape::parse_chain("a: p50").is_err());
     }
 
     #[test]
@@ -270,14 +270,16 @@ mod tests {
 
     #[test]
     fn about_is_within_a_tenth() {
-        assert!(Relation::About.holds(91.0, 100.0) && !Relation::About.holds(89.0, 100.0));
-        assert!(Relation::About.holds(0.0, 0.0) && !Relation::About.holds(1.0, 0.0));
+        assert!(
+            Relation::About.is_satisfied(91.0, 100.0) && !Relation::About.is_satisfied(89.0, 100.0)
+        );
+        assert!(Relation::About.is_satisfied(0.0, 0.0) && !Relation::About.is_satisfied(1.0, 0.0));
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,40}") {
-            let _ = PublishedShape::chain(&text);
+            let _ = PublishedShape::parse_chain(&text);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Stated requirements on a series: `max < 100us`, `p99.9 < 60us`, `overruns == 0`.
 
 use crate::Nanos;
-use crate::words::{nearest, suggestion};
+use crate::words::{format_suggestion, nearest_word};
 use std::fmt;
 use std::str::FromStr;
 
@@ -71,7 +71,7 @@ impl BoundComparison {
     ];
 
     /// Whether `figure` has this relation to `bound`.
-    pub fn holds(self, figure: f64, bound: f64) -> bool {
+    pub fn is_satisfied(self, figure: f64, bound: f64) -> bool {
         match self {
             BoundComparison::Less => figure < bound,
             BoundComparison::LessOrEqual => figure <= bound,
@@ -101,7 +101,7 @@ pub enum RequirementError {
     )]
     NoComparison,
     /// The figure is unknown.
-    #[error("`{word}` is not a figure of a series{}", suggestion(*near))]
+    #[error("`{word}` is not a figure of a series{}", format_suggestion(*near))]
     UnknownMetric { word: String, near: Option<&'static str> },
     /// An invalid percentile.
     #[error("`{0}` is not a percentile above 0 and up to 100")]
@@ -130,7 +130,7 @@ const NAMES: [(&str, Metric); 13] = [
     ("corrected median", Metric::CorrectedPercentile(50.0)),
 ];
 
-fn metric(word: &str) -> Result<Metric, RequirementError> {
+fn parse_metric(word: &str) -> Result<Metric, RequirementError> {
     if let Some((_, metric)) = NAMES.iter().find(|(name, _)| *name == word) {
         return Ok(*metric);
     }
@@ -141,7 +141,7 @@ fn metric(word: &str) -> Result<Metric, RequirementError> {
     let number = bare.strip_prefix('p').filter(|n| n.starts_with(|c: char| c.is_ascii_digit()));
     let Some(number) = number else {
         let word: String = word.chars().take(40).collect();
-        let near = nearest(&word, NAMES.iter().map(|(name, _)| *name).chain(["p99.9"]));
+        let near = nearest_word(&word, NAMES.iter().map(|(name, _)| *name).chain(["p99.9"]));
         return Err(RequirementError::UnknownMetric { word, near });
     };
     match number.parse::<f64>() {
@@ -157,7 +157,7 @@ impl FromStr for Metric {
 
     /// Parses `max`, `p99.9`, `median`, ….
     fn from_str(text: &str) -> Result<Metric, RequirementError> {
-        metric(text.trim())
+        parse_metric(text.trim())
     }
 }
 
@@ -170,7 +170,7 @@ impl FromStr for Requirement {
         let spelling =
             BoundComparison::SPELLINGS.iter().find(|(spelling, _)| rest.starts_with(spelling));
         let (spelling, comparison) = spelling.ok_or(RequirementError::NoComparison)?;
-        let metric = metric(word.trim())?;
+        let metric = parse_metric(word.trim())?;
         let bound = rest[spelling.len()..].trim();
         let bound = if metric.is_time() {
             bound.parse::<Nanos>()?.ns()

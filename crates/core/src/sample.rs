@@ -79,7 +79,7 @@ fn is_zero(count: &u64) -> bool {
 
 impl Losses {
     /// The number of intervals that were to be measured.
-    pub fn expected(&self) -> u64 {
+    pub fn expected_count(&self) -> u64 {
         self.recorded + self.skipped + self.dropped
     }
 }

@@ -44,7 +44,7 @@ impl Policy {
         Policy::WORDS.iter().find(|(name, _)| *name == bare).map(|(_, policy)| *policy)
     }
     /// Its name in files.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         Policy::WORDS.iter().find(|(_, policy)| *policy == self).map_or("other", |(name, _)| *name)
     }
     /// Whether it precedes every time-sharing task.
@@ -60,7 +60,7 @@ impl Policy {
 /// Its name in the kernel: `SCHED_FIFO`.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("SCHED_{}", self.word().to_ascii_uppercase()))
+        f.pad(&format!("SCHED_{}", self.as_str().to_ascii_uppercase()))
     }
 }
 
@@ -123,7 +123,7 @@ impl Clock {
         Clock::WORDS.iter().find(|(name, _)| *name == bare).map(|(_, clock)| *clock)
     }
     /// Its name in files.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         Clock::WORDS.iter().find(|(_, clock)| *clock == self).map_or("monotonic", |(name, _)| *name)
     }
 }
@@ -131,7 +131,7 @@ impl Clock {
 /// Its name in the kernel: `CLOCK_MONOTONIC`.
 impl fmt::Display for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("CLOCK_{}", self.word().to_ascii_uppercase()))
+        f.pad(&format!("CLOCK_{}", self.as_str().to_ascii_uppercase()))
     }
 }
 

@@ -85,19 +85,19 @@ impl SeriesData {
     }
 
     /// The number of samples in the statistics.
-    pub fn count(&self) -> u64 {
+    pub fn sample_count(&self) -> u64 {
         self.losses.recorded
     }
 
     /// Counts one sample; `missed` periods passed without one while it was late.
-    pub fn record(&mut self, sample: &Sample, missed: u64) {
+    pub fn record_sample(&mut self, sample: &Sample, missed: u64) {
         let latency = sample.latency();
         self.exact.record(latency);
         record_hdr(&mut self.whole, latency, 1);
         if let Some(corrected) = &mut self.corrected {
             record_hdr(corrected, latency, 1);
         }
-        self.miss(latency, missed);
+        self.record_missed(latency, missed);
         self.min = Some(self.min.map_or(latency, |min| min.min(latency)));
         self.max = Some(self.max.map_or(latency, |max| max.max(latency)));
         self.sum += i128::from(latency.ns());
@@ -108,7 +108,7 @@ impl SeriesData {
     }
 
     /// Counts periods without a sample during one of this latency, which is recorded separately.
-    pub(crate) fn miss(&mut self, latency: Nanos, missed: u64) {
+    pub(crate) fn record_missed(&mut self, latency: Nanos, missed: u64) {
         if missed == 0 {
             return;
         }
@@ -138,7 +138,7 @@ impl SeriesData {
 
     /// The unfinished sample, if it is significant: longer than every finished one, or a release
     /// passed meanwhile.
-    pub fn hanging(&self) -> Option<Unfinished> {
+    pub fn hanging_sample(&self) -> Option<Unfinished> {
         let matters = |one: &Unfinished| {
             self.max.is_none_or(|max| one.lasted > max) || one.passed > 0 && !one.ended
         };
@@ -146,8 +146,8 @@ impl SeriesData {
     }
 
     /// The maximum including the lower bound of a hanging sample; `None` without samples.
-    pub fn longest(&self) -> Option<Nanos> {
-        self.max.into_iter().chain(self.hanging().map(|one| one.at_least)).max()
+    pub fn longest_latency(&self) -> Option<Nanos> {
+        self.max.into_iter().chain(self.hanging_sample().map(|one| one.at_least)).max()
     }
 
     /// Adds the samples of another series of the same kind, as if one had recorded all.
@@ -179,13 +179,13 @@ impl SeriesData {
 
     /// Mean latency in ns; `None` without samples.
     pub fn mean(&self) -> Option<f64> {
-        (self.count() > 0).then(|| self.sum as f64 / self.count() as f64)
+        (self.sample_count() > 0).then(|| self.sum as f64 / self.sample_count() as f64)
     }
 
     /// Standard deviation in ns of the samples as a population; `None` without samples or if the
     /// source does not report it.
     pub fn stddev(&self) -> Option<f64> {
-        let n = self.count();
+        let n = self.sample_count();
         let squares = self.sum_squares.filter(|_| n > 0)?;
         // n·Σx² − (Σx)² in integers: no cancellation however small the spread.
         let spread = u128::from(n)
@@ -212,7 +212,7 @@ mod tests {
             let due = seq as i64 * 1_000_000;
             let sample =
                 Sample { seq: seq as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 0 };
-            data.record(&sample, (*latency / 1_000_000).max(0) as u64);
+            data.record_sample(&sample, (*latency / 1_000_000).max(0) as u64);
         }
         data
     }
@@ -250,8 +250,8 @@ mod tests {
             sorted.truncate(WORST_KEPT);
             let kept: Vec<i64> = data.worst.iter().map(|s| s.latency().ns()).collect();
             prop_assert_eq!(kept, sorted);
-            prop_assert_eq!(data.exact.total(), data.count());
-            prop_assert_eq!(data.whole.len(), data.count());
+            prop_assert_eq!(data.exact.total_count(), data.sample_count());
+            prop_assert_eq!(data.whole.len(), data.sample_count());
         }
 
         #[test]
@@ -263,16 +263,16 @@ mod tests {
             both.add(&series(&second));
             let one = series(&[first, second].concat());
             prop_assert_eq!(
-                (both.count(), both.min, both.max, both.sum, both.sum_squares),
-                (one.count(), one.min, one.max, one.sum, one.sum_squares)
+                (both.sample_count(), both.min, both.max, both.sum, both.sum_squares),
+                (one.sample_count(), one.min, one.max, one.sum, one.sum_squares)
             );
             prop_assert_eq!(
                 (&both.whole, &both.corrected, both.losses),
                 (&one.whole, &one.corrected, one.losses)
             );
             prop_assert_eq!(
-                both.exact.occupied().collect::<Vec<_>>(),
-                one.exact.occupied().collect::<Vec<_>>()
+                both.exact.occupied_bins().collect::<Vec<_>>(),
+                one.exact.occupied_bins().collect::<Vec<_>>()
             );
             prop_assert_eq!(
                 both.worst.iter().map(Sample::latency).collect::<Vec<_>>(),

@@ -23,10 +23,10 @@ pub enum NamedSeries {
 }
 
 impl NamedSeries {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            NamedSeries::Cycle(kind) => kind.word(),
-            NamedSeries::Entry(series) => series.word(),
+            NamedSeries::Cycle(kind) => kind.as_str(),
+            NamedSeries::Entry(series) => series.as_str(),
         }
     }
 
@@ -37,7 +37,7 @@ impl NamedSeries {
     }
 
     /// The series at the start of a requirement, and the requirement on it.
-    fn of(text: &str) -> Option<(NamedSeries, Cow<'_, str>)> {
+    fn parse_prefix(text: &str) -> Option<(NamedSeries, Cow<'_, str>)> {
         let is_end = |rest: &&str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-');
         if let Some(rest) = text.strip_prefix(ENTRIES).filter(is_end) {
             let number = format!("{}{rest}", Metric::Count);
@@ -62,16 +62,20 @@ pub struct SeriesRequirement {
 impl SeriesRequirement {
     /// Whether it concerns this series of the thread with this name.
     pub fn is_about(&self, thread: &str, kind: SeriesKind) -> bool {
-        self.names(thread, NamedSeries::Cycle(kind), NamedSeries::Cycle(SeriesKind::Response))
+        self.is_for_series(
+            thread,
+            NamedSeries::Cycle(kind),
+            NamedSeries::Cycle(SeriesKind::Response),
+        )
     }
 
     /// Whether it concerns this series of this CPU.
     pub fn is_about_cpu(&self, cpu: usize, series: EntrySeries) -> bool {
         let usual = NamedSeries::Entry(EntrySeries::Interruption);
-        self.names(&cpu_label(cpu), NamedSeries::Entry(series), usual)
+        self.is_for_series(&cpu_label(cpu), NamedSeries::Entry(series), usual)
     }
 
-    fn names(&self, owner: &str, series: NamedSeries, usual: NamedSeries) -> bool {
+    fn is_for_series(&self, owner: &str, series: NamedSeries, usual: NamedSeries) -> bool {
         self.kind.unwrap_or(usual) == series
             && self.thread.as_ref().is_none_or(|name| name == owner)
     }
@@ -94,7 +98,7 @@ impl fmt::Display for SeriesRequirement {
             (Some(NamedSeries::Entry(EntrySeries::Entry)), Some(rest)) => {
                 write!(f, "{ENTRIES}{rest}")
             }
-            (Some(kind), _) => write!(f, "{} {requirement}", kind.word()),
+            (Some(kind), _) => write!(f, "{} {requirement}", kind.as_str()),
             (None, _) => f.write_str(&requirement),
         }
     }
@@ -108,7 +112,7 @@ impl FromStr for SeriesRequirement {
             Some((thread, rest)) => (Some(thread.to_owned()), rest),
             None => (None, text.trim()),
         };
-        let (kind, requirement) = match NamedSeries::of(text) {
+        let (kind, requirement) = match NamedSeries::parse_prefix(text) {
             Some((kind, requirement)) => (Some(kind), requirement.parse()?),
             None => (None, text.parse()?),
         };
@@ -121,7 +125,7 @@ impl FromStr for SeriesRequirement {
 fn thread_of(text: &str) -> Option<(&str, &str)> {
     text.match_indices('/')
         .map(|(at, _)| (&text[..at], &text[at + 1..]))
-        .find(|(_, rest)| NamedSeries::of(rest).is_some())
+        .find(|(_, rest)| NamedSeries::parse_prefix(rest).is_some())
 }
 
 #[cfg(test)]

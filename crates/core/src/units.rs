@@ -1,6 +1,6 @@
 //! Time: spans and instants, always integer nanoseconds.
 
-use crate::words::{nearest, suggestion};
+use crate::words::{format_suggestion, nearest_word};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Neg, Sub};
@@ -81,7 +81,7 @@ impl Nanos {
     }
     /// The span for display, in the unit in which it is from 1 to 999, with four digits: `10.87
     /// ms`, `992 ns`, `-1.5 us`. [`Display`](fmt::Display) is exact.
-    pub fn readable(self) -> String {
+    pub fn to_readable(self) -> String {
         const UNITS: [(&str, f64); 3] = [("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
         let ns = self.0 as f64;
         // A value that rounds up to 1000 belongs to the next unit.
@@ -192,7 +192,8 @@ pub enum DurationError {
     )]
     NoUnit(String),
     /// An unknown unit after the number.
-    #[error("`{unit}` is not a unit of time (ns, us, ms, s, min, h, d){}", suggestion(*near))]
+    #[error("`{unit}` is not a unit of time (ns, us, ms, s, min, h, d){}",
+        format_suggestion(*near))]
     UnknownUnit {
         /// As written.
         unit: String,
@@ -214,7 +215,7 @@ pub enum DurationError {
 }
 
 /// Shortens hostile input before it is quoted in an error.
-fn clip(text: &str) -> String {
+fn clip_input(text: &str) -> String {
     let mut short: String = text.chars().take(40).collect();
     if short.len() < text.len() {
         short.push('…');
@@ -243,15 +244,15 @@ impl FromStr for Nanos {
             .unwrap_or(text.len());
         let (number, unit) = (text[..split].replace('_', ""), text[split..].trim());
         if number.is_empty() {
-            return Err(DurationError::NotANumber(clip(text)));
+            return Err(DurationError::NotANumber(clip_input(text)));
         }
         if unit.is_empty() {
-            return Err(DurationError::NoUnit(clip(&number)));
+            return Err(DurationError::NoUnit(clip_input(&number)));
         }
         let size = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size).ok_or_else(
             || DurationError::UnknownUnit {
-                unit: clip(unit),
-                near: nearest(unit, UNITS.iter().map(|(name, _)| *name)),
+                unit: clip_input(unit),
+                near: nearest_word(unit, UNITS.iter().map(|(name, _)| *name)),
             },
         )?;
         exact_product(&number, size, text)
@@ -263,15 +264,15 @@ fn exact_product(number: &str, size: i64, text: &str) -> Result<Nanos, DurationE
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     if !digits(whole) || (number.contains('.') && !digits(fraction)) {
-        return Err(DurationError::NotANumber(clip(number)));
+        return Err(DurationError::NotANumber(clip_input(number)));
     }
-    let too_long = || DurationError::TooLong(clip(text));
+    let too_long = || DurationError::TooLong(clip_input(text));
     let whole: i64 = whole.parse().map_err(|_| too_long())?;
     let mut total = whole.checked_mul(size).ok_or_else(too_long)?;
     let mut place = size;
     for digit in fraction.trim_end_matches('0').bytes() {
         if place % 10 != 0 {
-            return Err(DurationError::TooFine(clip(text)));
+            return Err(DurationError::TooFine(clip_input(text)));
         }
         place /= 10;
         total = total.checked_add(place * i64::from(digit - b'0')).ok_or_else(too_long)?;
@@ -313,7 +314,7 @@ mod tests {
             (90_000_000_000, "90 s"),
             (i64::MIN, "-9223372037 s"),
         ] {
-            assert_eq!(Nanos(ns).readable(), text);
+            assert_eq!(Nanos(ns).to_readable(), text);
         }
     }
 

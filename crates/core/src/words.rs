@@ -1,7 +1,7 @@
 //! Suggestions for misspelled words.
 
 /// The end of a message about an unknown word.
-pub fn suggestion(near: Option<impl std::fmt::Display>) -> String {
+pub fn format_suggestion(near: Option<impl std::fmt::Display>) -> String {
     near.map_or_else(String::new, |near| format!(": did you mean `{near}`?"))
 }
 
@@ -9,7 +9,10 @@ pub fn suggestion(near: Option<impl std::fmt::Display>) -> String {
 ///
 /// By Damerau–Levenshtein distance (Damerau 1964): at most a third of the longer word's length, and
 /// at least one edit.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_word<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     // A hostile key can be megabytes long; no known word is.
     if word.len() > 64 {
         return None;
@@ -27,13 +30,13 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::nearest_word;
 
     #[test]
     fn only_similar_words_are_suggested() {
-        assert_eq!(nearest("priorty", ["policy", "priority"]), Some("priority"));
-        assert_eq!(nearest("FIFO", ["fifo", "rr"]), Some("fifo"));
-        assert_eq!(nearest("banana", ["policy", "priority"]), None);
-        assert_eq!(nearest(&"x".repeat(1 << 20), ["x"]), None);
+        assert_eq!(nearest_word("priorty", ["policy", "priority"]), Some("priority"));
+        assert_eq!(nearest_word("FIFO", ["fifo", "rr"]), Some("fifo"));
+        assert_eq!(nearest_word("banana", ["policy", "priority"]), None);
+        assert_eq!(nearest_word(&"x".repeat(1 << 20), ["x"]), None);
     }
 }

@@ -22,18 +22,22 @@ const PARTS: [PartKind; 6] = [
 const OTHERS: &str = "other functions";
 
 /// The difference between this run and another one, named `against`.
-pub fn between(here: &ExactDocument, there: &ExactDocument, against: &str) -> ExactDifference {
-    let both = here.worst.len().min(there.worst.len());
+pub fn compare_documents(
+    here: &ExactDocument,
+    there: &ExactDocument,
+    against: &str,
+) -> ExactDifference {
+    let shared_count = here.worst.len().min(there.worst.len());
     let pair = |of, here: &[ExplainedExactSample], there: &[ExplainedExactSample]| {
-        (!here.is_empty() && !there.is_empty()).then(|| pair(of, here, there))
+        (!here.is_empty() && !there.is_empty()).then(|| pair_samples(of, here, there))
     };
     let (ordinary, other) = (here.ordinary.as_slice(), there.ordinary.as_slice());
-    let (worst, others) = (&here.worst[..both], &there.worst[..both]);
-    let one = both.min(1);
+    let (worst, others) = (&here.worst[..shared_count], &there.worst[..shared_count]);
+    let one = shared_count.min(1);
     let pairs = [
         pair("ordinary", ordinary, other),
         pair("worst", &worst[..one], &others[..one]),
-        pair("all-worst", worst, others).filter(|_| both > 1),
+        pair("all-worst", worst, others).filter(|_| shared_count > 1),
     ];
     ExactDifference {
         against: against.to_owned(),
@@ -43,7 +47,11 @@ pub fn between(here: &ExactDocument, there: &ExactDocument, against: &str) -> Ex
     }
 }
 
-fn pair(of: &str, here: &[ExplainedExactSample], there: &[ExplainedExactSample]) -> ExactPair {
+fn pair_samples(
+    of: &str,
+    here: &[ExplainedExactSample],
+    there: &[ExplainedExactSample],
+) -> ExactPair {
     let mut parts: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     let mut functions: BTreeMap<(&str, &str), [u64; 2]> = BTreeMap::new();
     for (side, samples) in [here, there].into_iter().enumerate() {
@@ -52,19 +60,19 @@ fn pair(of: &str, here: &[ExplainedExactSample], there: &[ExplainedExactSample])
             for (function, own) in &part.functions {
                 add(&mut functions.entry((&part.kind, function)).or_default()[side], *own);
             }
-            let others = unnamed(part);
-            if others > 0 {
-                add(&mut functions.entry((&part.kind, OTHERS)).or_default()[side], others);
+            let unnamed_insns = unnamed_instructions(part);
+            if unnamed_insns > 0 {
+                add(&mut functions.entry((&part.kind, OTHERS)).or_default()[side], unnamed_insns);
             }
         }
     }
-    let order = |kind: &str| PARTS.iter().position(|part| part.word() == kind);
+    let order = |kind: &str| PARTS.iter().position(|part| part.as_str() == kind);
     let mut parts: Vec<PartDifference> = parts
         .into_iter()
         .map(|(kind, [here, there])| PartDifference { kind: kind.to_owned(), here, there })
         .collect();
     parts.sort_by_key(|part| order(&part.kind));
-    let all = functions.len();
+    let function_count = functions.len();
     let mut functions: Vec<FunctionDifference> = functions
         .into_iter()
         .filter(|(_, [here, there])| here != there)
@@ -83,7 +91,7 @@ fn pair(of: &str, here: &[ExplainedExactSample], there: &[ExplainedExactSample])
         samples: here.len() as u64,
         here: sum(here),
         there: sum(there),
-        same: (all - functions.len()) as u64,
+        same: (function_count - functions.len()) as u64,
         parts,
         functions,
     }
@@ -94,7 +102,7 @@ fn add(sum: &mut u64, more: u64) {
 }
 
 /// The instructions of a part in none of its named functions.
-fn unnamed(part: &ExactPart) -> u64 {
+fn unnamed_instructions(part: &ExactPart) -> u64 {
     let named = part.functions.iter().fold(0_u64, |sum, (_, own)| sum.saturating_add(*own));
     part.instructions.saturating_sub(named)
 }
@@ -102,22 +110,24 @@ fn unnamed(part: &ExactPart) -> u64 {
 /// Whether the parts of all samples name all of their functions, unlike in older versions.
 pub fn is_complete(document: &ExactDocument) -> bool {
     let mut parts = document.worst.iter().chain(&document.ordinary).flat_map(|one| &one.parts);
-    parts.all(|part| unnamed(part) == 0)
+    parts.all(|part| unnamed_instructions(part) == 0)
 }
 
 /// Warnings about the difference.
-pub fn findings(here: &ExactDocument, there: &ExactDocument) -> Vec<Finding> {
+pub fn difference_findings(here: &ExactDocument, there: &ExactDocument) -> Vec<Finding> {
     let finding = |id: &str, severity, message: &str| Finding::new(id, severity, "system", message);
     let same = (here.digest == there.digest).then(|| {
         finding("exact-same-run", Severity::Note, "both runs took the same samples")
-            .evidence(format!("digest {}", here.digest))
-            .remedy("name another bundle or kernel")
+            .with_evidence(format!("digest {}", here.digest))
+            .with_remedy("name another bundle or kernel")
     });
     let incomplete = [here, there].into_iter().find(|document| !is_complete(document)).map(|of| {
         let message = "of some parts only the functions with most instructions are known";
         finding("exact-functions", Severity::Warning, message)
-            .evidence(format!("kernel {}, digest {}", of.kernel, of.digest))
-            .remedy("explain that run again with --exact: an earlier version kept five of each")
+            .with_evidence(format!("kernel {}, digest {}", of.kernel, of.digest))
+            .with_remedy(
+                "explain that run again with --exact: an earlier version kept five of each",
+            )
     });
     same.into_iter().chain(incomplete).collect()
 }
@@ -167,7 +177,7 @@ mod tests {
             json!([sample(&[("timer", &[("gone", 40)]), ("return", &[("a", 9)])])]),
             ordinary,
         );
-        let difference = between(&here, &there, "other");
+        let difference = compare_documents(&here, &there, "other");
         let shown: Vec<String> = difference
             .pairs
             .iter()
@@ -198,7 +208,7 @@ mod tests {
             let by_functions = sum(|one| one.here) - sum(|one| one.there);
             assert_eq!(by_functions, pair.here as i64 - pair.there as i64, "{pair:?}");
         }
-        assert!(findings(&here, &there).is_empty());
+        assert!(difference_findings(&here, &there).is_empty());
     }
 
     #[test]
@@ -209,10 +219,10 @@ mod tests {
             cut["instructions"] = json!(instructions);
             document("1", json!([cut]), Value::Null)
         };
-        let difference = between(&cut(30), &cut(17), "other");
+        let difference = compare_documents(&cut(30), &cut(17), "other");
         assert_eq!(difference.pairs[0].functions[0].function, OTHERS);
         assert_eq!(difference.pairs[0].functions[0].here, 20);
-        let ids: Vec<String> = findings(&cut(30), &cut(17))
+        let ids: Vec<String> = difference_findings(&cut(30), &cut(17))
             .into_iter()
             .map(|finding| finding.id.to_string())
             .collect();

@@ -19,7 +19,7 @@ const CALLS_MAX: usize = 20_000;
 impl Exact {
     /// The document; `bundle` is the replayed run, which names its worst samples, and `digest` that
     /// of the replay. `count` limits the samples.
-    pub fn document(
+    pub fn to_document(
         &self,
         bundle: &Bundle,
         kernel: &str,
@@ -27,16 +27,16 @@ impl Exact {
         insn: Nanos,
         samples: usize,
     ) -> ExactDocument {
-        let typical = self.typical();
+        let typical = self.typical_sample();
         // The plugin also saw the warm-up of threads, which is not in the bundle.
         let mut worst: Vec<ExplainedExactSample> = self
             .worst
             .iter()
-            .map(|sample| self.sample(sample, bundle, typical))
+            .map(|sample| self.explain_sample(sample, bundle, typical))
             .filter(|sample| !sample.series.is_empty())
             .take(samples)
             .collect();
-        let mut findings = self.limits();
+        let mut findings = self.limit_findings();
         if self.cut > 0 {
             let evidence = format!("{} of {} that were taken", self.cut, self.samples_seen);
             findings.push(
@@ -46,8 +46,8 @@ impl Exact {
                     "system",
                     "the beginning of long samples was not kept",
                 )
-                .evidence(evidence)
-                .remedy("the parts at their end are whole"),
+                .with_evidence(evidence)
+                .with_remedy("the parts at their end are whole"),
             );
         }
         let shortened = worst.iter().filter(|sample| sample.calls.len() > CALLS_MAX).count();
@@ -62,8 +62,8 @@ impl Exact {
                     "system",
                     "not all calls of long samples are listed",
                 )
-                .evidence(evidence)
-                .remedy("their functions and parts are of all calls"),
+                .with_evidence(evidence)
+                .with_remedy("their functions and parts are of all calls"),
             );
         }
         ExactDocument {
@@ -75,40 +75,40 @@ impl Exact {
             measured: self.kept,
             cut: self.cut,
             worst,
-            ordinary: typical.map(|sample| self.sample(sample, bundle, None)),
-            sections: self.sections.clone().longest(SECTIONS),
+            ordinary: typical.map(|sample| self.explain_sample(sample, bundle, None)),
+            sections: self.sections.clone().keep_longest(SECTIONS),
             difference: None,
             findings,
         }
     }
 
     /// The parts of the run that were not seen.
-    pub fn limits(&self) -> Vec<Finding> {
+    pub fn limit_findings(&self) -> Vec<Finding> {
         let finding =
             |id: &str, severity, message: &str| Finding::new(id, severity, "system", message);
         let lost = (self.lost > 0).then(|| {
             finding("exact-lost", Severity::Warning, "not all that was executed is counted")
-                .evidence(format!("{} blocks and sections found no room", self.lost))
-                .remedy("run less at a time")
+                .with_evidence(format!("{} blocks and sections found no room", self.lost))
+                .with_remedy("run less at a time")
         });
         let uncounted =
             (self.kept > 0 && self.sections.preemption_disabled.is_empty()).then(|| {
                 let message = "no section with preemption disabled was seen";
                 finding("preemption-uncounted", Severity::Note, message)
-                    .evidence("the kernel's symbols name neither __preempt_count nor pcpu_hot")
-                    .remedy("sections with interrupts disabled are whole")
+                    .with_evidence("the kernel's symbols name neither __preempt_count nor pcpu_hot")
+                    .with_remedy("sections with interrupts disabled are whole")
             });
         lost.into_iter().chain(uncounted).collect()
     }
 
-    fn sample(
+    fn explain_sample(
         &self,
         sample: &ExactSample,
         bundle: &Bundle,
         typical: Option<&ExactSample>,
     ) -> ExplainedExactSample {
-        let (phase, series, number) = named(bundle, sample).unwrap_or_default();
-        let more = typical.map(|typical| sample.more_than(typical)).unwrap_or_default();
+        let (phase, series, number) = find_sample_name(bundle, sample).unwrap_or_default();
+        let excess_functions = typical.map(|typical| sample.more_than(typical)).unwrap_or_default();
         ExplainedExactSample {
             phase,
             series,
@@ -118,8 +118,8 @@ impl Exact {
             thread: sample.thread.clone().unwrap_or_default(),
             instructions: sample.path.insns,
             without: sample.path.without,
-            response: phases::response(&sample.path, &sample.parts),
-            parts: sample.parts.iter().map(part).collect(),
+            response: phases::response_instructions(&sample.path, &sample.parts),
+            parts: sample.parts.iter().map(describe_part).collect(),
             functions: sample.functions.iter().take(FUNCTIONS).cloned().collect(),
             lines: sample
                 .path
@@ -132,7 +132,7 @@ impl Exact {
                     own: *own,
                 })
                 .collect(),
-            more: more
+            more: excess_functions
                 .into_iter()
                 .take(FUNCTIONS)
                 .map(|more| MoreThan {
@@ -141,11 +141,11 @@ impl Exact {
                     there: more.there,
                 })
                 .collect(),
-            calls: self.calls(&sample.path),
+            calls: self.describe_calls(&sample.path),
         }
     }
 
-    fn calls(&self, path: &Path) -> Vec<ExactCall> {
+    fn describe_calls(&self, path: &Path) -> Vec<ExactCall> {
         let context = |context: ExecutionContext| match context {
             ExecutionContext::Interrupt => "interrupt".to_owned(),
             ExecutionContext::Task(Some(task)) => self.tasks[task].clone(),
@@ -164,9 +164,9 @@ impl Exact {
     }
 }
 
-fn part(part: &PathPart) -> ExactPart {
+fn describe_part(part: &PathPart) -> ExactPart {
     ExactPart {
-        kind: part.kind.word().to_owned(),
+        kind: part.kind.as_str().to_owned(),
         begin: part.begin,
         instructions: part.end - part.begin,
         functions: part.functions.clone(),
@@ -175,8 +175,11 @@ fn part(part: &PathPart) -> ExactPart {
 }
 
 /// The name of a sample if it is among the worst of the bundle: its phase, series and number.
-fn named(bundle: &Bundle, sample: &ExactSample) -> Option<(String, String, Option<u64>)> {
-    bundle.series().find_map(|(phase, series)| {
+fn find_sample_name(
+    bundle: &Bundle,
+    sample: &ExactSample,
+) -> Option<(String, String, Option<u64>)> {
+    bundle.all_series().find_map(|(phase, series)| {
         let found = series.state.data.worst.iter().find(|worst| {
             worst.due.0 == sample.due && worst.woke.0 - worst.due.0 == sample.latency.0
         })?;

@@ -31,9 +31,9 @@ impl CodeBlock {
     }
 
     /// Its bytes, as far as they are kept.
-    pub fn code(&self) -> &[u8] {
-        let known = if self.is_user() { usize::from(self.bytes).min(CODE) } else { 0 };
-        &self.code[..known]
+    pub(crate) fn kept_code(&self) -> &[u8] {
+        let kept_len = if self.is_user() { usize::from(self.bytes).min(CODE) } else { 0 };
+        &self.code[..kept_len]
     }
 }
 
@@ -180,25 +180,25 @@ const MAGIC: &[u8; 8] = b"PEXACT4\0";
 struct DumpReader<'a>(&'a [u8]);
 
 impl<'a> DumpReader<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], MalformedDump> {
+    fn take_bytes(&mut self, len: usize) -> Result<&'a [u8], MalformedDump> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(MalformedDump("it is cut off"))?;
         self.0 = rest;
         Ok(taken)
     }
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], MalformedDump> {
-        self.take(N)?.try_into().map_err(|_| MalformedDump("it is cut off"))
+    fn read_array<const N: usize>(&mut self) -> Result<[u8; N], MalformedDump> {
+        self.take_bytes(N)?.try_into().map_err(|_| MalformedDump("it is cut off"))
     }
-    fn u64(&mut self) -> Result<u64, MalformedDump> {
-        Ok(u64::from_le_bytes(self.array()?))
+    fn read_u64(&mut self) -> Result<u64, MalformedDump> {
+        Ok(u64::from_le_bytes(self.read_array()?))
     }
-    fn u32(&mut self) -> Result<u32, MalformedDump> {
-        Ok(u32::from_le_bytes(self.array()?))
+    fn read_u32(&mut self) -> Result<u32, MalformedDump> {
+        Ok(u32::from_le_bytes(self.read_array()?))
     }
-    fn u16(&mut self) -> Result<u16, MalformedDump> {
-        Ok(u16::from_le_bytes(self.array()?))
+    fn read_u16(&mut self) -> Result<u16, MalformedDump> {
+        Ok(u16::from_le_bytes(self.read_array()?))
     }
     /// Reads a list; the minimum size of an item limits the accepted count.
-    fn many<T>(
+    fn read_list<T>(
         &mut self,
         count: u32,
         bytes: usize,
@@ -218,21 +218,33 @@ impl Dump {
     /// The bytes are truncated, or contain an invalid reference.
     pub fn parse(bytes: &[u8]) -> Result<Dump, MalformedDump> {
         let mut from = DumpReader(bytes);
-        if from.take(MAGIC.len())? != MAGIC {
+        if from.take_bytes(MAGIC.len())? != MAGIC {
             return Err(MalformedDump("it begins otherwise"));
         }
-        let [insns, samples, cut, blocks_lost, sections_lost, kept] =
-            [from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?];
-        let [blocks, tasks, worst, ordinary, sections, longest] =
-            [from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?];
-        let blocks = from.many(blocks, 16 + CODE, block)?;
-        let tasks = from.many(tasks, 32, task)?;
-        let window = |from: &mut DumpReader<'_>| window(from, blocks.len(), tasks.len());
-        let worst = from.many(worst, 40, window)?;
-        let ordinary = from.many(ordinary, 40, window)?;
-        let sections = from.many(sections, 104, section)?;
-        let stretch = |from: &mut DumpReader<'_>| stretch(from, blocks.len(), tasks.len());
-        let longest = from.many(longest, 48, stretch)?;
+        let [insns, samples, cut, blocks_lost, sections_lost, kept] = [
+            from.read_u64()?,
+            from.read_u64()?,
+            from.read_u64()?,
+            from.read_u64()?,
+            from.read_u64()?,
+            from.read_u64()?,
+        ];
+        let [blocks, tasks, worst, ordinary, sections, longest] = [
+            from.read_u32()?,
+            from.read_u32()?,
+            from.read_u32()?,
+            from.read_u32()?,
+            from.read_u32()?,
+            from.read_u32()?,
+        ];
+        let blocks = from.read_list(blocks, 16 + CODE, read_block)?;
+        let tasks = from.read_list(tasks, 32, read_task)?;
+        let window = |from: &mut DumpReader<'_>| read_window(from, blocks.len(), tasks.len());
+        let worst = from.read_list(worst, 40, window)?;
+        let ordinary = from.read_list(ordinary, 40, window)?;
+        let sections = from.read_list(sections, 104, read_section)?;
+        let stretch = |from: &mut DumpReader<'_>| read_stretch(from, blocks.len(), tasks.len());
+        let longest = from.read_list(longest, 48, stretch)?;
         let lost = blocks_lost.saturating_add(sections_lost);
         Ok(Dump {
             insns,
@@ -250,13 +262,13 @@ impl Dump {
     }
 }
 
-fn block(from: &mut DumpReader<'_>) -> Result<CodeBlock, MalformedDump> {
+fn read_block(from: &mut DumpReader<'_>) -> Result<CodeBlock, MalformedDump> {
     let block = CodeBlock {
-        pc: from.u64()?,
-        bytes: from.u16()?,
-        insns: from.u16()?,
-        clock: from.u16()?,
-        kind: match from.array::<1>()?[0] {
+        pc: from.read_u64()?,
+        bytes: from.read_u16()?,
+        insns: from.read_u16()?,
+        clock: from.read_u16()?,
+        kind: match from.read_array::<1>()?[0] {
             0 => BlockEnd::Plain,
             1 => BlockEnd::Call,
             2 => BlockEnd::Return,
@@ -265,8 +277,8 @@ fn block(from: &mut DumpReader<'_>) -> Result<CodeBlock, MalformedDump> {
             5 => BlockEnd::Iret,
             _ => return Err(MalformedDump("a block ends in no known way")),
         },
-        entry: from.array::<1>()?[0] != 0,
-        code: from.array()?,
+        entry: from.read_array::<1>()?[0] != 0,
+        code: from.read_array()?,
     };
     match block.clock <= block.insns {
         true => Ok(block),
@@ -274,28 +286,29 @@ fn block(from: &mut DumpReader<'_>) -> Result<CodeBlock, MalformedDump> {
     }
 }
 
-fn task(from: &mut DumpReader<'_>) -> Result<DumpTask, MalformedDump> {
-    from.u64()?;
-    let tid = from.u32()?;
-    from.u32()?;
-    let comm: [u8; 16] = from.array()?;
+fn read_task(from: &mut DumpReader<'_>) -> Result<DumpTask, MalformedDump> {
+    from.read_u64()?;
+    let tid = from.read_u32()?;
+    from.read_u32()?;
+    let comm: [u8; 16] = from.read_array()?;
     let comm = comm.split(|byte| *byte == 0).next().unwrap_or_default();
     Ok(DumpTask { tid, comm: String::from_utf8_lossy(comm).into_owned() })
 }
 
-fn window(
+fn read_window(
     from: &mut DumpReader<'_>,
     blocks: usize,
     tasks: usize,
 ) -> Result<DumpWindow, MalformedDump> {
-    let (due, woke) = (from.u64()? as i64, from.u64()? as i64);
-    let (_series, at) = (from.u64()?, from.u64()?);
-    let (task, entries) = (from.u32()? as usize, from.u32()?);
-    let entries = from.many(entries, 4, |from| entry(from.u32()?, blocks, tasks))?;
+    let (due, woke) = (from.read_u64()? as i64, from.read_u64()? as i64);
+    let (_series, at) = (from.read_u64()?, from.read_u64()?);
+    let (task, entries) = (from.read_u32()? as usize, from.read_u32()?);
+    let entries =
+        from.read_list(entries, 4, |from| decode_entry(from.read_u32()?, blocks, tasks))?;
     Ok(DumpWindow { due, woke, at, task: (task < tasks).then_some(task), entries })
 }
 
-fn entry(word: u32, blocks: usize, tasks: usize) -> Result<DumpEntry, MalformedDump> {
+fn decode_entry(word: u32, blocks: usize, tasks: usize) -> Result<DumpEntry, MalformedDump> {
     let value = (word & 0x0fff_ffff) as usize;
     Ok(match word >> 28 {
         0..=7 if (word as usize) < blocks => DumpEntry::Block(word as usize),
@@ -307,20 +320,20 @@ fn entry(word: u32, blocks: usize, tasks: usize) -> Result<DumpEntry, MalformedD
     })
 }
 
-fn section(from: &mut DumpReader<'_>) -> Result<CodeSection, MalformedDump> {
+fn read_section(from: &mut DumpReader<'_>) -> Result<CodeSection, MalformedDump> {
     Ok(CodeSection {
-        pc: from.u64()?,
-        caller: from.u64()?,
-        outer: from.u64()?,
-        callee: from.u64()?,
-        count: from.u64()?,
-        total: from.u64()?,
-        longest: from.u64()?,
-        end_pc: from.u64()?,
-        end_callers: [from.u64()?, from.u64()?, from.u64()?],
-        at: from.u64()?,
-        kind: section_kind(from.u32()?)?,
-        preempt_count: from.u32()?,
+        pc: from.read_u64()?,
+        caller: from.read_u64()?,
+        outer: from.read_u64()?,
+        callee: from.read_u64()?,
+        count: from.read_u64()?,
+        total: from.read_u64()?,
+        longest: from.read_u64()?,
+        end_pc: from.read_u64()?,
+        end_callers: [from.read_u64()?, from.read_u64()?, from.read_u64()?],
+        at: from.read_u64()?,
+        kind: section_kind(from.read_u32()?)?,
+        preempt_count: from.read_u32()?,
     })
 }
 
@@ -335,15 +348,16 @@ fn section_kind(word: u32) -> Result<SectionKind, MalformedDump> {
     }
 }
 
-fn stretch(
+fn read_stretch(
     from: &mut DumpReader<'_>,
     blocks: usize,
     tasks: usize,
 ) -> Result<Stretch, MalformedDump> {
-    let (kind, entries) = (section_kind(from.u32()?)?, from.u32()?);
+    let (kind, entries) = (section_kind(from.read_u32()?)?, from.read_u32()?);
     let [pc, caller, begin, end, at] =
-        [from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?];
-    let entries = from.many(entries, 4, |from| entry(from.u32()?, blocks, tasks))?;
+        [from.read_u64()?, from.read_u64()?, from.read_u64()?, from.read_u64()?, from.read_u64()?];
+    let entries =
+        from.read_list(entries, 4, |from| decode_entry(from.read_u32()?, blocks, tasks))?;
     match begin <= end && end <= at {
         true => Ok(Stretch { kind, pc, caller, begin, end, at, entries }),
         false => Err(MalformedDump("a section ends before its start")),
@@ -387,7 +401,10 @@ mod tests {
         assert_eq!((read.insns, read.samples, read.lost), (900, 3, 3));
         assert_eq!(read.blocks[1].kind, BlockEnd::Iret);
         assert!(read.blocks[1].entry && !read.blocks[1].is_user() && read.blocks[0].is_user());
-        assert_eq!((read.blocks[0].code(), read.blocks[1].code()), (&[7; 12][..], &[][..]));
+        assert_eq!(
+            (read.blocks[0].kept_code(), read.blocks[1].kept_code()),
+            (&[7; 12][..], &[][..])
+        );
         assert_eq!(read.tasks, [DumpTask { tid: 42, comm: "stress-ng".into() }]);
         assert_eq!(
             read.worst[0].entries,

@@ -65,15 +65,15 @@ pub struct Difference {
 
 impl Exact {
     /// The results from a dump. `insn` is the time per instruction.
-    pub fn of(dump: &Dump, names: &FunctionTable, insn: Nanos) -> Exact {
-        let all = |windows: &[DumpWindow]| {
-            let sample = |window: &DumpWindow| sample(dump, window, names, insn);
+    pub fn from_dump(dump: &Dump, names: &FunctionTable, insn: Nanos) -> Exact {
+        let samples_of = |windows: &[DumpWindow]| {
+            let sample = |window: &DumpWindow| follow_sample(dump, window, names, insn);
             windows.iter().map(sample).collect::<Vec<_>>()
         };
-        let (mut worst, mut ordinary) = (all(&dump.worst), all(&dump.ordinary));
+        let (mut worst, mut ordinary) = (samples_of(&dump.worst), samples_of(&dump.ordinary));
         worst.sort_by_key(|sample| (std::cmp::Reverse(sample.latency), sample.due));
         ordinary.sort_by_key(|sample| (sample.latency, sample.due));
-        let of_kind = |kind| sections::sections(dump, names, kind);
+        let of_kind = |kind| sections::collect_sections(dump, names, kind);
         Exact {
             insns: dump.insns,
             samples_seen: dump.samples,
@@ -94,7 +94,7 @@ impl Exact {
     }
 
     /// The ordinary sample for comparison: the median one.
-    pub fn typical(&self) -> Option<&ExactSample> {
+    pub(crate) fn typical_sample(&self) -> Option<&ExactSample> {
         self.ordinary.get(self.ordinary.len() / 2)
     }
 }
@@ -102,28 +102,33 @@ impl Exact {
 impl ExactSample {
     /// The functions in which this sample exceeds another, the largest excess first.
     pub(crate) fn more_than(&self, other: &ExactSample) -> Vec<Difference> {
-        let there = |name: &str| {
+        let own_in_other = |name: &str| {
             other.functions.iter().find(|function| function.name == name).map_or(0, |f| f.own)
         };
-        let mut more: Vec<Difference> = self
+        let mut differences: Vec<Difference> = self
             .functions
             .iter()
             .map(|function| Difference {
                 function: function.name.clone(),
                 here: function.own,
-                there: there(&function.name),
+                there: own_in_other(&function.name),
             })
             .filter(|difference| difference.here > difference.there)
             .collect();
-        more.sort_by_key(|difference| std::cmp::Reverse(difference.here - difference.there));
-        more
+        differences.sort_by_key(|difference| std::cmp::Reverse(difference.here - difference.there));
+        differences
     }
 }
 
-fn sample(dump: &Dump, window: &DumpWindow, names: &FunctionTable, insn: Nanos) -> ExactSample {
-    let path = Path::of(dump, window, names, insn);
-    let parts = phases::parts(&path, window.task);
-    let functions = path.functions();
+fn follow_sample(
+    dump: &Dump,
+    window: &DumpWindow,
+    names: &FunctionTable,
+    insn: Nanos,
+) -> ExactSample {
+    let path = Path::from_window(dump, window, names, insn);
+    let parts = phases::split_path(&path, window.task);
+    let functions = path.function_totals();
     ExactSample {
         due: window.due,
         latency: Nanos(window.woke.saturating_sub(window.due)),

@@ -112,10 +112,10 @@ struct PathFollower<'a> {
 }
 
 impl PathFollower<'_> {
-    fn name(&self, place: usize, block: &CodeBlock) -> String {
+    fn function_name(&self, place: usize, block: &CodeBlock) -> String {
         let name = match block.is_user() {
-            true => self.names.user.name(place).unwrap_or(USER),
-            false => self.names.kernel.name(block.pc).unwrap_or(UNKNOWN),
+            true => self.names.user.function_of_block(place).unwrap_or(USER),
+            false => self.names.kernel.function_at(block.pc).unwrap_or(UNKNOWN),
         };
         name.to_owned()
     }
@@ -131,7 +131,7 @@ impl PathFollower<'_> {
     }
 
     /// The topmost frame ended, or is removed by a task switch.
-    fn ended(&mut self, frame: &CallFrame, depth: usize, interrupt: bool) {
+    fn record_frame_end(&mut self, frame: &CallFrame, depth: usize, interrupt: bool) {
         if self.at > self.release {
             let context = if interrupt {
                 ExecutionContext::Interrupt
@@ -150,7 +150,7 @@ impl PathFollower<'_> {
     }
 
     /// The topmost function executes `insns` instructions after the release.
-    fn run(&mut self, insns: u64) {
+    fn count_executed(&mut self, insns: u64) {
         let Some(top) = self.stack.last_mut().filter(|_| insns > 0) else { return };
         top.own += insns;
         let before = self.ran.last().map_or(0, |(end, _)| *end);
@@ -163,7 +163,7 @@ impl PathFollower<'_> {
     fn pop(&mut self) {
         let interrupt = self.in_interrupt();
         if let Some(frame) = self.stack.pop() {
-            self.ended(&frame, self.stack.len(), interrupt);
+            self.record_frame_end(&frame, self.stack.len(), interrupt);
         }
     }
 
@@ -178,8 +178,8 @@ impl PathFollower<'_> {
     }
 
     /// Updates the stack for this block, after the end of the previous one.
-    fn enter(&mut self, place: usize, block: &CodeBlock, before: Option<&CodeBlock>) {
-        let name = self.name(place, block);
+    fn enter_block(&mut self, place: usize, block: &CodeBlock, before: Option<&CodeBlock>) {
+        let name = self.function_name(place, block);
         if block.entry {
             return self.push(name, 0, !is_syscall(before));
         }
@@ -260,12 +260,12 @@ impl PathFollower<'_> {
         }
     }
 
-    fn switch(&mut self, task: Option<usize>) {
+    fn switch_task(&mut self, task: Option<usize>) {
         // For the task switched away, the call continues when the task returns.
         let frames = std::mem::take(&mut self.stack);
         for (depth, frame) in frames.iter().enumerate().rev() {
             let interrupt = frames[..=depth].iter().any(|frame| frame.interrupt);
-            self.ended(frame, depth, interrupt);
+            self.record_frame_end(frame, depth, interrupt);
         }
         self.stacks.insert(self.task, frames);
         self.task = task;
@@ -277,16 +277,21 @@ impl PathFollower<'_> {
 
 impl Path {
     /// The path of a window. `insn` is the time per instruction.
-    pub fn of(dump: &Dump, window: &DumpWindow, names: &FunctionTable, insn: Nanos) -> Path {
-        let (arrival, all) = arrival(dump, window);
+    pub(crate) fn from_window(
+        dump: &Dump,
+        window: &DumpWindow,
+        names: &FunctionTable,
+        insn: Nanos,
+    ) -> Path {
+        let (arrival, all) = find_arrival(dump, window);
         let wanted = window.woke.saturating_sub(window.due).max(0) as u64 / insn.0.max(1) as u64;
-        let (release, without) = release(dump, window, arrival, wanted);
+        let (release, without) = find_release(dump, window, arrival, wanted);
         debug_assert!(arrival <= all);
-        Path { without, ..Path::between(dump, &window.entries, names, release, arrival) }
+        Path { without, ..Path::from_entries(dump, &window.entries, names, release, arrival) }
     }
 
     /// The path between two instructions of the entries.
-    pub fn between(
+    pub(crate) fn from_entries(
         dump: &Dump,
         entries: &[DumpEntry],
         names: &FunctionTable,
@@ -313,15 +318,15 @@ impl Path {
             let event = match entry {
                 DumpEntry::Block(place) => {
                     let block = &dump.blocks[*place];
-                    follower.enter(*place, block, before);
+                    follower.enter_block(*place, block, before);
                     let event = (block.entry && !is_syscall(before)).then_some(PathPoint::Enter);
                     let end = follower.at + u64::from(block.insns);
                     // Only the part of a block between release and arrival counts.
-                    let own = end.min(arrival).saturating_sub(follower.at.max(release));
-                    follower.run(own);
-                    let line = names.lines.get(place).filter(|_| own > 0);
+                    let counted_insns = end.min(arrival).saturating_sub(follower.at.max(release));
+                    follower.count_executed(counted_insns);
+                    let line = names.lines.get(place).filter(|_| counted_insns > 0);
                     if let (Some(line), Some(top)) = (line, follower.stack.last()) {
-                        *lines.entry((line, top.function.clone())).or_default() += own;
+                        *lines.entry((line, top.function.clone())).or_default() += counted_insns;
                     }
                     let at = follower.at;
                     follower.at = end;
@@ -329,7 +334,7 @@ impl Path {
                     event.map(|event| (at, event))
                 }
                 DumpEntry::Switch(task) => {
-                    follower.switch(*task);
+                    follower.switch_task(*task);
                     Some((follower.at, PathPoint::Switch(*task)))
                 }
                 DumpEntry::IrqsOff => Some((follower.at, PathPoint::IrqsOff)),
@@ -343,8 +348,8 @@ impl Path {
                     _ => {}
                 }
             }
-            let seen = event.filter(|(at, _)| *at >= release);
-            path.events.extend(seen.map(|(at, event)| (at - release, event)));
+            let shown_event = event.filter(|(at, _)| *at >= release);
+            path.events.extend(shown_event.map(|(at, event)| (at - release, event)));
         }
         follower.at = arrival;
         follower.pop_to(0);
@@ -384,7 +389,7 @@ impl Path {
     }
 
     /// The functions on the stack at the release, outermost first.
-    pub fn stack(&self) -> Vec<&str> {
+    pub(crate) fn release_stack(&self) -> Vec<&str> {
         let open = self.calls.iter().take_while(|call| call.begin == 0).enumerate();
         open.take_while(|(place, call)| call.depth == *place)
             .map(|(_, call)| call.function.as_str())
@@ -409,7 +414,7 @@ impl Path {
     }
 
     /// Instructions by function, own and total, the most own ones first.
-    pub fn functions(&self) -> Vec<ExactFunction> {
+    pub(crate) fn function_totals(&self) -> Vec<ExactFunction> {
         let mut functions: HashMap<&str, ExactFunction> = HashMap::new();
         // A recursive function counts once in its own total.
         let mut open: Vec<&StackCall> = Vec::new();
@@ -441,7 +446,7 @@ fn is_syscall(before: Option<&CodeBlock>) -> bool {
 /// The position in a window at which the thread read the clock, in instructions: the last time in
 /// user mode (the vDSO reads the processor's counter there); and the instructions of the whole
 /// window.
-fn arrival(dump: &Dump, window: &DumpWindow) -> (u64, u64) {
+fn find_arrival(dump: &Dump, window: &DumpWindow) -> (u64, u64) {
     let (mut at, mut arrival) = (0, None);
     for entry in &window.entries {
         let DumpEntry::Block(place) = entry else { continue };
@@ -456,7 +461,7 @@ fn arrival(dump: &Dump, window: &DumpWindow) -> (u64, u64) {
 
 /// The position of the release, and the number of missing instructions of the latency. A waiting
 /// CPU executes none and wakes at a release: anything before the wait is not of this sample.
-fn release(dump: &Dump, window: &DumpWindow, arrival: u64, wanted: u64) -> (u64, u64) {
+fn find_release(dump: &Dump, window: &DumpWindow, arrival: u64, wanted: u64) -> (u64, u64) {
     let earliest = arrival.saturating_sub(wanted);
     let (mut at, mut release) = (0, earliest);
     for entry in &window.entries {

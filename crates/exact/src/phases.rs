@@ -35,7 +35,7 @@ pub enum PartKind {
 }
 
 impl PartKind {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             PartKind::Timer => "timer",
             PartKind::IrqsDisabled => "irqs-disabled",
@@ -54,7 +54,7 @@ const RESCHED: [&str; 3] = ["resched_curr", "__resched_curr", "resched_curr_lazy
 const FUNCTIONS: usize = 1_000;
 
 /// The parts of a path that ends with this task.
-pub fn parts(path: &Path, task: Option<usize>) -> Vec<PathPart> {
+pub(crate) fn split_path(path: &Path, task: Option<usize>) -> Vec<PathPart> {
     let enter = path.events.iter().find(|(_, event)| *event == PathPoint::Enter).map(|(at, _)| *at);
     let switch = path
         .events
@@ -94,7 +94,7 @@ pub fn parts(path: &Path, task: Option<usize>) -> Vec<PathPart> {
     let mut parts = Vec::new();
     for (kind, end) in ends {
         if end > begin {
-            parts.push(part(path, kind, begin, end));
+            parts.push(measure_part(path, kind, begin, end));
             begin = end;
         }
     }
@@ -107,7 +107,7 @@ const DEVICE: &str = "__handle_irq_event_percpu";
 /// The instructions of an interrupt's response, which add up to the path: until it is pending
 /// (controller, timer), while it is masked, from its acceptance to its handler, and from there to
 /// the thread. None if no interrupt or no handler was seen.
-pub fn response(path: &Path, parts: &[PathPart]) -> Option<[u64; 4]> {
+pub(crate) fn response_instructions(path: &Path, parts: &[PathPart]) -> Option<[u64; 4]> {
     let before =
         |kind| parts.iter().find(|part| part.kind == kind).map_or(0, |of| of.end - of.begin);
     let (pending, masked) = (before(PartKind::Timer), before(PartKind::IrqsDisabled));
@@ -119,22 +119,23 @@ pub fn response(path: &Path, parts: &[PathPart]) -> Option<[u64; 4]> {
     });
     let first = calls.next()?;
     // A device's own handler is what that calls first.
-    let own = |call: &&StackCall| call.depth == first.depth + 1 && !call.function.starts_with("__");
-    let handler = if first.function == DEVICE { calls.find(own)? } else { first };
+    let is_own_handler =
+        |call: &&StackCall| call.depth == first.depth + 1 && !call.function.starts_with("__");
+    let handler = if first.function == DEVICE { calls.find(is_own_handler)? } else { first };
     Some([pending, masked, handler.begin - accepted, path.insns.checked_sub(handler.begin)?])
 }
 
-fn part(path: &Path, kind: PartKind, begin: u64, end: u64) -> PathPart {
+fn measure_part(path: &Path, kind: PartKind, begin: u64, end: u64) -> PathPart {
     let mut functions = path.ran_between(begin, end);
     functions.truncate(FUNCTIONS);
     let inside = |call: &StackCall| call.end.min(end).saturating_sub(call.begin.max(begin));
     // The longest call there of the function with most instructions.
-    let most = functions.first().map(|(name, _)| name.as_str());
+    let top_function = functions.first().map(|(name, _)| name.as_str());
     let call = path
         .calls
         .iter()
         .enumerate()
-        .filter(|(_, call)| Some(call.function.as_str()) == most && inside(call) > 0)
+        .filter(|(_, call)| Some(call.function.as_str()) == top_function && inside(call) > 0)
         .max_by_key(|(_, call)| call.own.min(inside(call)));
     let stack = call.map_or(Vec::new(), |(place, _)| stack_of(path, place));
     PathPart { kind, begin, end, functions, stack }

@@ -46,21 +46,25 @@ pub struct UserFunctions {
 
 impl UserFunctions {
     /// Finds these blocks in these files.
-    pub fn find(blocks: &[CodeBlock], wanted: &[usize], programs: &[Program]) -> UserFunctions {
-        let mut known: Vec<MappedFile> = Vec::new();
+    pub(crate) fn find_blocks(
+        blocks: &[CodeBlock],
+        wanted: &[usize],
+        programs: &[Program],
+    ) -> UserFunctions {
+        let mut known_files: Vec<MappedFile> = Vec::new();
         let mut found: HashMap<usize, (usize, u64)> = HashMap::new();
         let user = |place: &&usize| blocks.get(**place).is_some_and(|block| block.is_user());
         // The second pass finds the small blocks in the mappings found by the first.
         for founds in [true, false] {
             for place in wanted.iter().filter(user) {
                 let block = &blocks[*place];
-                if found.contains_key(place) || block.code().is_empty() {
+                if found.contains_key(place) || block.kept_code().is_empty() {
                     continue;
                 }
-                let fits = |mapping: &&MappedFile| mapping.holds(block, programs);
-                let mapping = known.iter().rev().find(fits).copied().or_else(|| {
+                let fits = |mapping: &&MappedFile| mapping.has_block(block, programs);
+                let mapping = known_files.iter().rev().find(fits).copied().or_else(|| {
                     let new = founds.then(|| only_one(block, programs)).flatten()?;
-                    known.push(new);
+                    known_files.push(new);
                     Some(new)
                 });
                 if let Some(mapping) = mapping {
@@ -72,9 +76,9 @@ impl UserFunctions {
         let mut names: HashMap<(usize, usize), Arc<str>> = HashMap::new();
         let named = found.iter().map(|(place, (number, offset))| {
             let program = &programs[*number];
-            let function = program.function(*offset);
+            let function = program.function_index(*offset);
             let key = (*number, function.unwrap_or(usize::MAX));
-            let name = names.entry(key).or_insert_with(|| program.title(function).into());
+            let name = names.entry(key).or_insert_with(|| program.format_title(function).into());
             (*place, Arc::clone(name))
         });
         UserFunctions { names: named.collect(), found }
@@ -82,33 +86,33 @@ impl UserFunctions {
 
     /// The function of the block with this index: `libc.so.6:memset`; only the file's name without
     /// a symbol; `None` if no file has this code.
-    pub fn name(&self, place: usize) -> Option<&str> {
+    pub(crate) fn function_of_block(&self, place: usize) -> Option<&str> {
         self.names.get(&place).map(|name| &**name)
     }
 
     /// The positions of blocks: index, program, and offset in its file.
-    pub fn places(&self) -> impl Iterator<Item = (usize, usize, u64)> {
+    pub fn block_positions(&self) -> impl Iterator<Item = (usize, usize, u64)> {
         self.found.iter().map(|(place, (program, offset))| (*place, *program, *offset))
     }
 }
 
 impl Program {
     /// The index of the function that contains an offset.
-    fn function(&self, offset: u64) -> Option<usize> {
+    fn function_index(&self, offset: u64) -> Option<usize> {
         let place =
             self.functions.partition_point(|(begin, ..)| *begin <= offset).checked_sub(1)?;
         let (begin, size, _) = self.functions[place];
         (size == 0 || offset - begin < size).then_some(place)
     }
 
-    fn title(&self, function: Option<usize>) -> String {
+    fn format_title(&self, function: Option<usize>) -> String {
         match function {
             Some(place) => format!("{}:{}", self.name, self.functions[place].2),
             None => self.name.clone(),
         }
     }
 
-    fn has(&self, offset: u64, wanted: &[u8]) -> bool {
+    fn has_code(&self, offset: u64, wanted: &[u8]) -> bool {
         self.code.iter().any(|code| {
             let begin = offset.checked_sub(code.offset).and_then(|at| usize::try_from(at).ok());
             begin.and_then(|at| code.bytes.get(at..)?.get(..wanted.len())) == Some(wanted)
@@ -117,29 +121,29 @@ impl Program {
 }
 
 impl MappedFile {
-    fn holds(&self, block: &CodeBlock, programs: &[Program]) -> bool {
-        programs[self.program].has(block.pc.wrapping_sub(self.bias), block.code())
+    fn has_block(&self, block: &CodeBlock, programs: &[Program]) -> bool {
+        programs[self.program].has_code(block.pc.wrapping_sub(self.bias), block.kept_code())
     }
 }
 
 /// The mapping for the only position in all files that matches this block.
 fn only_one(block: &CodeBlock, programs: &[Program]) -> Option<MappedFile> {
-    let wanted = block.code();
+    let wanted = block.kept_code();
     let first = block.pc % PAGE;
-    let mut only = None;
+    let mut only_match = None;
     for (program, file) in programs.iter().enumerate().filter(|_| wanted.len() >= BYTES_MIN) {
         for code in &file.code {
             let begin = (PAGE + first - code.offset % PAGE) % PAGE;
             let pages = (begin as usize..code.bytes.len()).step_by(PAGE as usize);
             for at in pages.filter(|at| code.bytes[*at..].starts_with(wanted)) {
                 let bias = block.pc.wrapping_sub(code.offset + at as u64);
-                if only.replace(MappedFile { program, bias }).is_some() {
+                if only_match.replace(MappedFile { program, bias }).is_some() {
                     return None;
                 }
             }
         }
     }
-    only
+    only_match
 }
 
 #[cfg(test)]
@@ -198,8 +202,9 @@ mod tests {
             block(1 << 63, &one[..16]),
         ];
         let wanted: Vec<usize> = (0..blocks.len()).collect();
-        let found = UserFunctions::find(&blocks, &wanted, &programs);
-        let names: Vec<Option<&str>> = wanted.iter().map(|place| found.name(*place)).collect();
+        let found = UserFunctions::find_blocks(&blocks, &wanted, &programs);
+        let names: Vec<Option<&str>> =
+            wanted.iter().map(|place| found.function_of_block(*place)).collect();
         assert_eq!(
             names,
             [
@@ -224,8 +229,11 @@ mod tests {
         let own = block(0x40_0100, &code[0x100..0x110]);
         let names = |blocks: &[CodeBlock]| {
             let wanted: Vec<usize> = (0..blocks.len()).collect();
-            let found = UserFunctions::find(blocks, &wanted, &programs);
-            wanted.iter().map(|place| found.name(*place).map(str::to_owned)).collect::<Vec<_>>()
+            let found = UserFunctions::find_blocks(blocks, &wanted, &programs);
+            wanted
+                .iter()
+                .map(|place| found.function_of_block(*place).map(str::to_owned))
+                .collect::<Vec<_>>()
         };
         assert_eq!(names(&[twin]), [None]);
         assert_eq!(names(&[twin, own]), [Some("a".to_owned()), Some("a".to_owned())]);

@@ -65,15 +65,19 @@ fn is_of_scheduler(function: &str) -> bool {
 }
 
 /// The sections of a kind, the longest first.
-pub fn sections(dump: &Dump, names: &FunctionTable, kind: SectionKind) -> Vec<DisabledSection> {
+pub(crate) fn collect_sections(
+    dump: &Dump,
+    names: &FunctionTable,
+    kind: SectionKind,
+) -> Vec<DisabledSection> {
     let symbols = &names.kernel;
     let mut found: Vec<(DisabledSection, CodeSection)> = Vec::new();
     for section in dump.sections.iter().filter(|one| one.kind == kind && one.count > 0) {
-        let Some((function, by)) = owner(symbols, section) else { continue };
+        let Some((function, by)) = section_owner(symbols, section) else { continue };
         let one = DisabledSection {
             function,
             by,
-            context: context(section).to_owned(),
+            context: section_context(section).to_owned(),
             count: section.count,
             total: section.total,
             longest: section.longest,
@@ -103,7 +107,7 @@ pub fn sections(dump: &Dump, names: &FunctionTable, kind: SectionKind) -> Vec<Di
                 && stretch.end - stretch.begin == section.longest
         };
         if let Some(stretch) = dump.longest.iter().find(place) {
-            describe(one, &path_of(dump, stretch, names));
+            describe_section(one, &path_of(dump, stretch, names));
         }
     }
     found.into_iter().map(|(one, _)| one).collect()
@@ -111,7 +115,7 @@ pub fn sections(dump: &Dump, names: &FunctionTable, kind: SectionKind) -> Vec<Di
 
 /// The context that began it: `preempt_disable` and locks, or another part of the same kernel
 /// counter (include/linux/preempt.h).
-fn context(section: &CodeSection) -> &'static str {
+fn section_context(section: &CodeSection) -> &'static str {
     const SERVING_SOFTIRQ: u32 = 0x100;
     match (section.kind, section.preempt_count) {
         (SectionKind::Irqs, _) => "irqs",
@@ -130,15 +134,15 @@ fn path_of(dump: &Dump, stretch: &Stretch, names: &FunctionTable) -> Path {
         DumpEntry::Block(place) => u64::from(dump.blocks[*place].insns),
         _ => 0,
     };
-    let all: u64 = stretch.entries.iter().map(insns).sum();
+    let total_insns: u64 = stretch.entries.iter().map(insns).sum();
     // Relative to the start of the entries.
-    let at = |insns: u64| all.saturating_sub(stretch.at.saturating_sub(insns));
-    Path::between(dump, &stretch.entries, names, at(stretch.begin), at(stretch.end))
+    let at = |insns: u64| total_insns.saturating_sub(stretch.at.saturating_sub(insns));
+    Path::from_entries(dump, &stretch.entries, names, at(stretch.begin), at(stretch.end))
 }
 
 /// Describes the calls around its start, and its longest functions.
-fn describe(section: &mut DisabledSection, path: &Path) {
-    let mut stack: Vec<String> = path.stack().into_iter().map(str::to_owned).collect();
+fn describe_section(section: &mut DisabledSection, path: &Path) {
+    let mut stack: Vec<String> = path.release_stack().into_iter().map(str::to_owned).collect();
     // Up to its function: the functions called by it have returned by then.
     if let Some(place) = stack.iter().rposition(|function| *function == section.function) {
         stack.truncate(place + 1);
@@ -157,10 +161,10 @@ fn ended_in(symbols: &KernelSymbols, section: &CodeSection) -> String {
     };
     let callers = section.end_callers.iter().take_while(|caller| **caller != 0);
     let names = callers.filter_map(|caller| behind_call(symbols, *caller));
-    let mut all = symbols.name(section.end_pc).into_iter().chain(names);
-    let first = all.next();
+    let mut end_names = symbols.function_at(section.end_pc).into_iter().chain(names);
+    let first = end_names.next();
     let meant = match first {
-        Some(name) if stands_for(name) => all.find(|name| !stands_for(name)).or(first),
+        Some(name) if stands_for(name) => end_names.find(|name| !stands_for(name)).or(first),
         name => name,
     };
     meant.unwrap_or(USER).to_owned()
@@ -173,19 +177,22 @@ fn is_interrupted(section: &CodeSection) -> bool {
 
 /// The function that it belongs to, and the one called to begin it; `None` for code before the
 /// kernel.
-fn owner(symbols: &KernelSymbols, section: &CodeSection) -> Option<(String, Option<String>)> {
+fn section_owner(
+    symbols: &KernelSymbols,
+    section: &CodeSection,
+) -> Option<(String, Option<String>)> {
     let named = |function: &str, by: Option<&str>| (function.to_owned(), by.map(str::to_owned));
-    let own = symbols.name(section.pc)?;
+    let own_function = symbols.function_at(section.pc)?;
     if is_interrupted(section) {
         let function = match section.caller >> USER_BITS {
             0 => USER,
-            _ => symbols.name(section.caller | KERNEL)?,
+            _ => symbols.function_at(section.caller | KERNEL)?,
         };
         return Some(named(function, None));
     }
     let (function, by) = match (section.caller, section.callee) {
-        (0, _) => (own, None),
-        (caller, 0) => (behind_call(symbols, caller)?, Some(own)),
+        (0, _) => (own_function, None),
+        (caller, 0) => (behind_call(symbols, caller)?, Some(own_function)),
         (caller, callee) => (behind_call(symbols, caller)?, behind_call(symbols, callee)),
     };
     // A lock function's own section also belongs to its caller.
@@ -199,5 +206,5 @@ fn owner(symbols: &KernelSymbols, section: &CodeSection) -> Option<(String, Opti
 /// The function of a call that returns to this address, which may be the next function's first;
 /// also the function that an interrupt interrupted.
 fn behind_call(symbols: &KernelSymbols, back: u64) -> Option<&str> {
-    symbols.name((back | KERNEL).wrapping_sub(1))
+    symbols.function_at((back | KERNEL).wrapping_sub(1))
 }

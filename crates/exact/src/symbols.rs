@@ -15,23 +15,23 @@ pub struct FunctionTable {
 
 impl FunctionTable {
     /// The functions for a dump, from the kernel's symbols and the files of programs.
-    pub fn of(dump: &Dump, kernel: KernelSymbols, programs: &[Program]) -> FunctionTable {
-        let user = UserFunctions::find(&dump.blocks, &executed(dump), programs);
+    pub fn from_dump(dump: &Dump, kernel: KernelSymbols, programs: &[Program]) -> FunctionTable {
+        let user = UserFunctions::find_blocks(&dump.blocks, &executed_blocks(dump), programs);
         FunctionTable { kernel, user, lines: HashMap::new() }
     }
 }
 
 /// The indices of all blocks in windows, each once.
-pub fn executed(dump: &Dump) -> Vec<usize> {
+pub fn executed_blocks(dump: &Dump) -> Vec<usize> {
     let windows = dump.worst.iter().chain(&dump.ordinary).map(|window| &window.entries);
-    let all = windows.chain(dump.longest.iter().map(|stretch| &stretch.entries));
-    let mut seen = vec![false; dump.blocks.len()];
-    for entry in all.flatten() {
+    let all_entries = windows.chain(dump.longest.iter().map(|stretch| &stretch.entries));
+    let mut is_executed = vec![false; dump.blocks.len()];
+    for entry in all_entries.flatten() {
         if let DumpEntry::Block(place) = entry {
-            seen[*place] = true;
+            is_executed[*place] = true;
         }
     }
-    seen.iter().enumerate().filter_map(|(place, seen)| seen.then_some(place)).collect()
+    is_executed.iter().enumerate().filter_map(|(place, seen)| seen.then_some(place)).collect()
 }
 
 /// The functions of a kernel.
@@ -63,9 +63,9 @@ impl KernelSymbols {
     }
 
     /// The function that contains an address; `None` before the first one.
-    pub fn name(&self, address: u64) -> Option<&str> {
-        let behind = self.functions.partition_point(|(begin, _)| *begin <= address);
-        Some(&self.functions.get(behind.checked_sub(1)?)?.1)
+    pub fn function_at(&self, address: u64) -> Option<&str> {
+        let next_place = self.functions.partition_point(|(begin, _)| *begin <= address);
+        Some(&self.functions.get(next_place.checked_sub(1)?)?.1)
     }
 }
 
@@ -88,10 +88,10 @@ mod tests {
              ffffffff81000180 T __pi___x86_indirect_thunk_rax\n\
              ffffffff81000200 D data\nffffffffc0000000 t probe.cold\t[virtio]\n0 A __preempt",
         );
-        assert_eq!(symbols.name(0xffff_ffff_8100_00ff), Some("_text"));
-        assert_eq!(symbols.name(0xffff_ffff_8100_0150), Some("rmqueue"));
-        assert_eq!(symbols.name(0xffff_ffff_8100_0250), Some("__x86_indirect_thunk_rax"));
-        assert_eq!(symbols.name(0xffff_ffff_c000_0001), Some("probe"));
-        assert_eq!(symbols.name(0x1000), None);
+        assert_eq!(symbols.function_at(0xffff_ffff_8100_00ff), Some("_text"));
+        assert_eq!(symbols.function_at(0xffff_ffff_8100_0150), Some("rmqueue"));
+        assert_eq!(symbols.function_at(0xffff_ffff_8100_0250), Some("__x86_indirect_thunk_rax"));
+        assert_eq!(symbols.function_at(0xffff_ffff_c000_0001), Some("probe"));
+        assert_eq!(symbols.function_at(0x1000), None);
     }
 }

@@ -5,9 +5,9 @@ use super::dump::{
     Stretch,
 };
 use super::path::{ExecutionContext, Path};
-use super::phases::{PartKind, parts};
+use super::phases::{PartKind, split_path};
 use super::programs::{ExecutableBytes, Program, UserFunctions};
-use super::sections::sections;
+use super::sections::collect_sections;
 use super::symbols::KernelSymbols;
 use super::*;
 use proptest::prelude::*;
@@ -106,7 +106,7 @@ impl Script {
             task: Some(0),
             entries: self.entries.clone(),
         };
-        (Path::of(&self.dump, &window, &names(), Nanos(8)), window)
+        (Path::from_window(&self.dump, &window, &names(), Nanos(8)), window)
     }
 }
 
@@ -147,8 +147,8 @@ fn late() -> Script {
 fn parts_cover_the_path_and_name_their_longest_functions() {
     let (path, window) = late().sample(180);
     assert_eq!((path.insns, path.without), (180, 0));
-    let parts = parts(&path, window.task);
-    let of_response = phases::response(&path, &parts).unwrap();
+    let parts = split_path(&path, window.task);
+    let of_response = phases::response_instructions(&path, &parts).unwrap();
     assert_eq!(of_response.iter().sum::<u64>(), path.insns);
     assert_eq!(of_response[..3], [0, parts[0].end, 10], "{of_response:?}");
     let shown: Vec<String> = parts
@@ -159,7 +159,7 @@ fn parts_cover_the_path_and_name_their_longest_functions() {
                 functions.map(|(name, own)| format!("{name} {own}")).collect();
             format!(
                 "{} {}..{}: {} [{}]",
-                part.kind.word(),
+                part.kind.as_str(),
                 part.begin,
                 part.end,
                 functions.join(", "),
@@ -175,7 +175,7 @@ fn parts_cover_the_path_and_name_their_longest_functions() {
     return 150..180: __schedule 10, entry_SYSCALL_64 10, user mode 10 [__schedule]
     ");
     assert_eq!(parts.iter().map(|part| part.end - part.begin).sum::<u64>(), path.insns);
-    assert_eq!(path.functions().iter().map(|function| function.own).sum::<u64>(), path.insns);
+    assert_eq!(path.function_totals().iter().map(|function| function.own).sum::<u64>(), path.insns);
 }
 
 /// Two sections that one function began through a helper, one with its blocks: the first contains
@@ -245,7 +245,7 @@ fn with_sections() -> Dump {
 fn sections_are_of_the_function_that_means_them() {
     let dump = with_sections();
     let shown = |kind| {
-        let lines = sections(&dump, &names(), kind).into_iter().map(|one| {
+        let lines = collect_sections(&dump, &names(), kind).into_iter().map(|one| {
             format!(
                 "{} by {:?} ({}): {} times, {}, longest {} to {}; [{}] {:?}",
                 one.function,
@@ -294,7 +294,7 @@ fn without_disabled_interrupts_the_timer_was_late() {
     let mut script = late();
     script.entries.retain(|entry| !matches!(entry, DumpEntry::IrqsOff | DumpEntry::IrqsOn));
     let (path, window) = script.sample(180);
-    assert_eq!(parts(&path, window.task)[0].kind, PartKind::Timer);
+    assert_eq!(split_path(&path, window.task)[0].kind, PartKind::Timer);
 }
 
 #[test]
@@ -346,11 +346,16 @@ fn user_functions_are_callers_of_their_system_calls() {
         functions,
     };
     let places: Vec<usize> = (0..script.dump.blocks.len()).collect();
-    let user = UserFunctions::find(&script.dump.blocks, &places, &[program]);
+    let user = UserFunctions::find_blocks(&script.dump.blocks, &places, &[program]);
     let (_, window) = script.sample(90);
     let lines = [(0, "load.c:9"), (1, "load.c:3"), (7, "load.c:3")];
     let lines = lines.map(|(place, line)| (place, line.to_owned())).into();
-    let path = Path::of(&script.dump, &window, &FunctionTable { user, lines, ..names() }, Nanos(8));
+    let path = Path::from_window(
+        &script.dump,
+        &window,
+        &FunctionTable { user, lines, ..names() },
+        Nanos(8),
+    );
     let shown: Vec<String> = path
         .calls
         .iter()
@@ -371,7 +376,7 @@ fn user_functions_are_callers_of_their_system_calls() {
     let lines: Vec<String> =
         path.lines.iter().map(|(line, function, own)| format!("{line} {function} {own}")).collect();
     assert_eq!(lines, ["load.c:3 load:loop 20", "load.c:9 load:main 10"]);
-    assert_eq!(path.functions().iter().map(|function| function.own).sum::<u64>(), path.insns);
+    assert_eq!(path.function_totals().iter().map(|function| function.own).sum::<u64>(), path.insns);
 }
 
 #[test]
@@ -403,11 +408,11 @@ proptest! {
         script.block(0x2000, BlockEnd::Plain);
         let (path, window) = script.sample(latency);
         prop_assert_eq!(path.insns + path.without, latency as u64);
-        prop_assert_eq!(path.functions().iter().map(|f| f.own).sum::<u64>(), path.insns);
+        prop_assert_eq!(path.function_totals().iter().map(|f| f.own).sum::<u64>(), path.insns);
         prop_assert!(
             path.calls.iter().all(|call| call.begin <= call.end && call.end <= path.insns)
         );
-        let parts = parts(&path, window.task);
+        let parts = split_path(&path, window.task);
         let mut end = 0;
         for part in &parts {
             prop_assert_eq!(part.begin, end);

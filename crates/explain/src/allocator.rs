@@ -24,20 +24,20 @@ pub fn allocator_use(events: impl Iterator<Item = Event>) -> AllocatorUse {
                     && last.get(&event.tid) == Some(&event.what)
                     && !freed.contains(&object) => {}
             EventKind::Kmalloc { requested, allocated, object } => {
-                take(&mut kmalloc, [requested, allocated, object], &mut freed);
+                count_allocation(&mut kmalloc, [requested, allocated, object], &mut freed);
                 if last.len() < TASKS || last.contains_key(&event.tid) {
                     last.insert(event.tid, event.what);
                 }
                 if requested > PAGE {
-                    let given = (requested.div_ceil(PAGE), allocated.div_ceil(PAGE));
-                    *pages.entry(given).or_default() += 1;
+                    let page_counts = (requested.div_ceil(PAGE), allocated.div_ceil(PAGE));
+                    *pages.entry(page_counts).or_default() += 1;
                 }
             }
             EventKind::CacheAlloc { requested, allocated, object } => {
-                take(&mut slab, [requested, allocated, object], &mut freed);
+                count_allocation(&mut slab, [requested, allocated, object], &mut freed);
             }
-            EventKind::Kfree { object } => free(&mut kmalloc, object, &mut freed),
-            EventKind::CacheFree { object } => free(&mut slab, object, &mut freed),
+            EventKind::Kfree { object } => count_free(&mut kmalloc, object, &mut freed),
+            EventKind::CacheFree { object } => count_free(&mut slab, object, &mut freed),
             EventKind::PageAlloc { order, .. } => *orders.entry(order).or_default() += 1,
             _ => {}
         }
@@ -53,7 +53,11 @@ pub fn allocator_use(events: impl Iterator<Item = Event>) -> AllocatorUse {
     }
 }
 
-fn take(all: &mut BytesGiven, [asked, given, object]: [u64; 3], freed: &mut HashSet<u64>) {
+fn count_allocation(
+    all: &mut BytesGiven,
+    [asked, given, object]: [u64; 3],
+    freed: &mut HashSet<u64>,
+) {
     all.requests += 1;
     all.requested = all.requested.saturating_add(asked);
     all.allocated = all.allocated.saturating_add(given);
@@ -61,7 +65,7 @@ fn take(all: &mut BytesGiven, [asked, given, object]: [u64; 3], freed: &mut Hash
     all.reused += u64::from(freed.remove(&object));
 }
 
-fn free(all: &mut BytesGiven, object: u64, freed: &mut HashSet<u64>) {
+fn count_free(all: &mut BytesGiven, object: u64, freed: &mut HashSet<u64>) {
     all.freed += u64::from(object != 0);
     if object != 0 && freed.len() < FREED {
         freed.insert(object);

@@ -1,12 +1,12 @@
 //! The answer of a run: the figure that decided it, and the causes of delay. The report writes the
 //! sentences.
 //!
-//! Reading order: [`deciding`] chooses the series and its figure, [`delays`] what delayed its late
-//! samples: from their explanations where there are any, else, or where those leave much open, from
-//! the accounting of every sample, else from the entries into the kernel.
+//! Reading order: [`find_deciding`] chooses the series and its figure, [`find_delays`] what delayed
+//! its late samples: from their explanations where there are any, else, or where those leave much
+//! open, from the accounting of every sample, else from the entries into the kernel.
 
-use crate::explain::{Cause, Culprit, Part, Ranking, rank};
-use crate::incidents::{LateCycle, incidents};
+use crate::explain::{Cause, Culprit, Part, Ranking, rank_culprits};
+use crate::incidents::{LateCycle, group_incidents};
 use crate::{Explained, Explanations};
 use punctual_bundle::Reason;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD, MeasureMeta, is_latency};
@@ -49,8 +49,10 @@ impl Deciding<'_> {
 /// The figure that decided a run: that of the sample that stopped it, else of the most violated
 /// requirement, else of the one nearest to its bound. Without requirements, the largest latency of
 /// the most relevant threads. `None` if nothing was measured.
-pub fn deciding(summary: &Summary) -> Option<Deciding<'_>> {
-    stopped(summary).or_else(|| required(summary)).or_else(|| longest(summary))
+pub fn find_deciding(summary: &Summary) -> Option<Deciding<'_>> {
+    deciding_stop(summary)
+        .or_else(|| deciding_requirement(summary))
+        .or_else(|| deciding_maximum(summary))
 }
 
 /// The series of this full name, with its phase.
@@ -64,7 +66,7 @@ fn series_at<'s>(
     })
 }
 
-fn stopped(summary: &Summary) -> Option<Deciding<'_>> {
+fn deciding_stop(summary: &Summary) -> Option<Deciding<'_>> {
     summary.verdict.reasons.iter().find_map(|reason| {
         let Reason::StopAbove { series, latency, limit, .. } = reason else { return None };
         let (phase, series) = series_at(summary, series)?;
@@ -75,13 +77,15 @@ fn stopped(summary: &Summary) -> Option<Deciding<'_>> {
 }
 
 /// Prefers times over counts, then the farthest beyond its bound or nearest to it.
-fn required(summary: &Summary) -> Option<Deciding<'_>> {
+fn deciding_requirement(summary: &Summary) -> Option<Deciding<'_>> {
     let word = summary.verdict.word?;
     let mut best: Option<((u8, bool, f64), Deciding<'_>)> = None;
     for phase in &summary.phases {
         for series in &phase.series {
             for held in &series.requirements {
-                let Some((weight, found)) = weighed(phase, series, held, word) else { continue };
+                let Some((weight, found)) = weigh_requirement(phase, series, held, word) else {
+                    continue;
+                };
                 if best.as_ref().is_none_or(|(most, _)| weight > *most) {
                     best = Some((weight, found));
                 }
@@ -91,7 +95,7 @@ fn required(summary: &Summary) -> Option<Deciding<'_>> {
     best.map(|(_, found)| found)
 }
 
-fn weighed<'s>(
+fn weigh_requirement<'s>(
     phase: &'s PhaseSummary,
     series: &'s SeriesSummary,
     held: &RequirementSummary,
@@ -105,7 +109,7 @@ fn weighed<'s>(
         _ => value / bound.max(1.0),
     };
     // The verdict may be of something else: then the gravest requirement counts.
-    let gravity = if held.verdict == word { u8::MAX } else { held.verdict.gravity() };
+    let gravity = if held.verdict == word { u8::MAX } else { held.verdict.gravity_rank() };
     let Requirement { metric, .. } = requirement;
     let (requirement, beyond) = (Some(requirement), held.beyond);
     let found = Deciding { phase, series, metric, value, requirement, beyond };
@@ -113,23 +117,24 @@ fn weighed<'s>(
 }
 
 /// The largest latency of the most relevant threads.
-fn longest(summary: &Summary) -> Option<Deciding<'_>> {
-    let all = summary
+fn deciding_maximum(summary: &Summary) -> Option<Deciding<'_>> {
+    let latency_series = summary
         .phases
         .iter()
         .flat_map(|phase| phase.series.iter().map(move |series| (phase, series)))
         .filter(|(_, series)| is_latency(&series.workload, &series.name));
-    let (phase, series, max) = all
+    let (phase, series, max) = latency_series
         .filter_map(|(phase, series)| Some((phase, series, series.max?)))
-        .max_by_key(|(_, series, max)| (standing(series), *max))?;
+        .max_by_key(|(_, series, max)| (thread_relevance(series), *max))?;
     let (metric, value) = (Metric::Max, max as f64);
     Some(Deciding { phase, series, metric, value, requirement: None, beyond: None })
 }
 
 /// The relevance of a thread: highest for a real-time thread, lowest for one that only waits for
 /// others, as for a user.
-pub fn standing(series: &SeriesSummary) -> u8 {
-    let waits = series.parameters.get("cycle").is_some_and(|kind| kind == CycleKind::Event.word());
+pub fn thread_relevance(series: &SeriesSummary) -> u8 {
+    let waits =
+        series.parameters.get("cycle").is_some_and(|kind| kind == CycleKind::Event.as_str());
     match (series.real_time, waits) {
         (true, _) => 2,
         (false, false) => 1,
@@ -156,12 +161,12 @@ pub struct Delayed {
 
 impl Delayed {
     /// Of these samples, from a table.
-    fn divided(samples: u64, from: Nanos, causes: Vec<Blame>) -> Delayed {
+    fn from_causes(samples: u64, from: Nanos, causes: Vec<Blame>) -> Delayed {
         Delayed { samples, from, causes, ..Delayed::default() }
     }
 
     /// The share of the time that is not attributed.
-    fn unattributed(&self) -> f64 {
+    fn unattributed_share(&self) -> f64 {
         let is = |blame: &&Blame| {
             matches!(blame.what, Blamed::Cause(Cause::Unknown) | Blamed::Kind(CauseKind::Unknown))
         };
@@ -239,16 +244,17 @@ const LEFT_OPEN: f64 = 0.05;
 
 /// The causes of delay of the moments that a trace marks, of the deciding series, else of a
 /// substitute ([`stand_ins`]); `None` if nothing recorded shows them.
-pub fn delays(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
-    let mut delayed = divided(deciding, explained)?;
-    let of = |name: &String| deciding.phase.series.iter().find(|series| series.name == *name);
+pub fn find_delays(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
+    let mut delayed = divide_delays(deciding, explained)?;
+    let series_named =
+        |name: &String| deciding.phase.series.iter().find(|series| series.name == *name);
     // Delays of another thread have the lines of that thread.
     let series = match &delayed.series {
-        Some(other) => of(other),
+        Some(other) => series_named(other),
         None => Some(deciding.series),
     };
     if let Some(measure) = series.and_then(|series| measure_of(deciding.phase, series)) {
-        locate(&mut delayed.causes, measure);
+        locate_causes(&mut delayed.causes, measure);
     }
     Some(delayed)
 }
@@ -258,12 +264,12 @@ fn measure_of<'s>(phase: &'s PhaseSummary, series: &SeriesSummary) -> Option<&'s
 }
 
 /// Adds the line of the program to each delay, as far as the stacks of the thread show it.
-fn locate(causes: &mut [Blame], measure: &MeasureMeta) {
+fn locate_causes(causes: &mut [Blame], measure: &MeasureMeta) {
     let Some(table) = measure.notes.tables.iter().find(|table| table.name == PLACES) else {
         return;
     };
     let [what, line, stacks, in_longest] =
-        ["what", "line", "stacks", "in longest cycles"].map(|name| column(table, name));
+        ["what", "line", "stacks", "in longest cycles"].map(|name| column_index(table, name));
     let (Some(what), Some(line), Some(stacks), Some(in_longest)) = (what, line, stacks, in_longest)
     else {
         return;
@@ -272,7 +278,7 @@ fn locate(causes: &mut [Blame], measure: &MeasureMeta) {
         Some(Cell::Number(number)) if number.is_finite() => *number as u64,
         _ => 0,
     };
-    let owned = |row: &[Cell], place: usize| text(row, place).map(str::to_owned);
+    let owned = |row: &[Cell], place: usize| cell_text(row, place).map(str::to_owned);
     for blame in causes {
         let kind = match &blame.what {
             Blamed::Cause(cause) => cause.kind(),
@@ -284,25 +290,28 @@ fn locate(causes: &mut [Blame], measure: &MeasureMeta) {
             CauseKind::Preempted | CauseKind::Runqueue => "preempted",
             kind => kind.words(),
         };
-        let rows = table.rows.iter().filter(|row| text(row, what) == Some(words));
-        let most = rows.max_by_key(|row| (number(row, in_longest), number(row, stacks)));
-        if let Some(row) = most {
-            let other = |name: &str| column(table, name).and_then(|place| owned(row, place));
+        let rows = table.rows.iter().filter(|row| cell_text(row, what) == Some(words));
+        let main_row = rows.max_by_key(|row| (number(row, in_longest), number(row, stacks)));
+        if let Some(row) = main_row {
+            let cell_of =
+                |name: &str| column_index(table, name).and_then(|place| owned(row, place));
             blame.at = owned(row, line);
-            blame.ended_by = other("mostly ended by");
-            blame.holder = other("holder meanwhile");
+            blame.ended_by = cell_of("mostly ended by");
+            blame.holder = cell_of("holder meanwhile");
         }
     }
 }
 
-fn divided(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
+fn divide_delays(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
     if let Some(marked) = explained.and_then(|all| of_marked(deciding, all)) {
         return Some(marked);
     }
     let of_events = explained.and_then(|all| of_own_explanations(deciding, all));
-    let left_open = of_events.as_ref().map(Delayed::unattributed).filter(|open| *open > LEFT_OPEN);
+    let left_open =
+        of_events.as_ref().map(Delayed::unattributed_share).filter(|open| *open > LEFT_OPEN);
     let of_kernel = of_account(deciding);
-    let stands = |kernel: &Delayed| left_open.is_some_and(|of| 2.0 * kernel.unattributed() <= of);
+    let stands =
+        |kernel: &Delayed| left_open.is_some_and(|of| 2.0 * kernel.unattributed_share() <= of);
     match of_kernel {
         Some(kernel) if stands(&kernel) => Some(Delayed { left_open, ..kernel }),
         of_kernel => of_events.or(of_kernel),
@@ -315,11 +324,11 @@ fn divided(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<
 /// its phase. None if the series has a bound, as the answer is then about that series only.
 pub fn stand_ins<'s>(deciding: &Deciding<'s>) -> impl Iterator<Item = &'s SeriesSummary> {
     let Deciding { phase, series, requirement, .. } = *deciding;
-    let others = phase.series.iter().filter(move |_| requirement.is_none());
-    others.filter(move |other| {
+    let other_series = phase.series.iter().filter(move |_| requirement.is_none());
+    other_series.filter(move |other| {
         other.name != series.name
             && is_latency(&other.workload, &other.name)
-            && standing(other) == standing(series)
+            && thread_relevance(other) == thread_relevance(series)
     })
 }
 
@@ -334,17 +343,19 @@ pub fn is_same_thread(one: &SeriesSummary, other: &SeriesSummary) -> bool {
 
 /// The explained samples of the deciding series, else of another one of its thread.
 fn samples_of<'e>(deciding: &Deciding<'_>, all: &'e Explanations) -> Vec<&'e Explained> {
-    let of = |series: &SeriesSummary| -> Vec<&'e Explained> {
+    let explained_of = |series: &SeriesSummary| -> Vec<&'e Explained> {
         let is = |one: &&Explained| one.phase == deciding.phase.name && one.series == series.name;
         all.samples.iter().filter(is).collect()
     };
-    let own = of(deciding.series);
-    if !own.is_empty() {
-        return own;
+    let own_samples = explained_of(deciding.series);
+    if !own_samples.is_empty() {
+        return own_samples;
     }
-    let others = deciding.phase.series.iter();
-    let mut others = others.filter(|series| is_same_thread(series, deciding.series));
-    others.find_map(|series| Some(of(series)).filter(|of| !of.is_empty())).unwrap_or_default()
+    let all_series = deciding.phase.series.iter();
+    let mut thread_series = all_series.filter(|series| is_same_thread(series, deciding.series));
+    thread_series
+        .find_map(|series| Some(explained_of(series)).filter(|of| !of.is_empty()))
+        .unwrap_or_default()
 }
 
 fn of_own_explanations(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delayed> {
@@ -371,12 +382,12 @@ fn of_marked(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delayed> {
 
 /// The explained samples of the series with the longest one.
 fn of_stand_in(deciding: &Deciding<'_>, all: &Explanations) -> Option<Delayed> {
-    let of = |series: &SeriesSummary| -> Vec<&Explained> {
+    let explained_of = |series: &SeriesSummary| -> Vec<&Explained> {
         let is = |one: &&Explained| one.phase == deciding.phase.name && one.series == series.name;
         all.samples.iter().filter(is).collect()
     };
     let longest = |late: &[&Explained]| late.iter().map(|one| one.explanation.latency()).max();
-    let explained = stand_ins(deciding).map(|series| (series, of(series)));
+    let explained = stand_ins(deciding).map(|series| (series, explained_of(series)));
     let (series, late) = explained.max_by_key(|(_, late)| longest(late))?;
     let delayed = of_explanations(series, &late, all)?;
     Some(Delayed { series: Some(series.name.clone()), ..delayed })
@@ -390,9 +401,9 @@ fn of_explanations(
 ) -> Option<Delayed> {
     let groups = incidents_of(late);
     let firsts = groups.iter().filter_map(|group| Some(&late.get(*group.first()?)?.explanation));
-    let ranking = rank(firsts, &all.names, Nanos::ZERO);
-    let own = rank_of_scheduling(&series.scheduling);
-    let causes = blames(&ranking, late, own, &all.names).into_iter();
+    let ranking = rank_culprits(firsts, &all.names, Nanos::ZERO);
+    let own_rank = rank_of_scheduling(&series.scheduling);
+    let causes = collect_blames(&ranking, late, own_rank, &all.names).into_iter();
     let causes = causes.filter(|blame| blame.share >= WORTH);
     let from = late.iter().map(|one| one.explanation.latency()).min()?;
     Some(Delayed {
@@ -416,7 +427,7 @@ pub fn incidents_of(samples: &[&Explained]) -> Vec<Vec<usize>> {
         let interval = one.explanation.interval;
         LateCycle { released: interval.due, ended: interval.woke }
     };
-    incidents(&samples.iter().map(cycle).collect::<Vec<_>>())
+    group_incidents(&samples.iter().map(cycle).collect::<Vec<_>>())
 }
 
 /// The first sample of each incident, in the given order.
@@ -434,7 +445,7 @@ pub fn first_of_each(all: &[Explained]) -> Vec<&Explained> {
 
 /// The culprits of a ranking of these samples, in its order. `own`: the rank of their thread; by
 /// default that of the only thread among them.
-pub fn blames(
+pub fn collect_blames(
     ranking: &Ranking,
     samples: &[&Explained],
     own: Option<u32>,
@@ -443,13 +454,13 @@ pub fn blames(
     let mut ranks: Vec<Option<u32>> =
         samples.iter().map(|one| rank_of_thread(one, names)).collect();
     ranks.dedup();
-    let own = own.or(if let [only] = ranks[..] { only } else { None });
+    let own_rank = own.or(if let [only] = ranks[..] { only } else { None });
     let blame = |culprit: &Culprit| Blame {
-        is_held_below: is_held_below(culprit, own, names),
-        inherits: inherits(culprit, samples, names),
+        is_held_below: is_held_below(culprit, own_rank, names),
+        inherits: lock_inheritance(culprit, samples, names),
         prio: culprit.prio,
         longest: Some(culprit.longest),
-        rank: own,
+        rank: own_rank,
         ..Blame::new(Blamed::Cause(culprit.cause), culprit.who.clone(), culprit.share)
     };
     ranking.culprits.iter().map(blame).collect()
@@ -461,12 +472,12 @@ fn rank_of_thread(sample: &Explained, names: &Names) -> Option<u32> {
 }
 
 /// Whether the lock inherits priorities, by the futex calls in the evidence of the waits for it.
-fn inherits(culprit: &Culprit, samples: &[&Explained], names: &Names) -> Option<bool> {
+fn lock_inheritance(culprit: &Culprit, samples: &[&Explained], names: &Names) -> Option<bool> {
     if !matches!(culprit.cause, Cause::Lock { kernel: false, .. } | Cause::Inversion { .. }) {
         return None;
     }
     let (id, who) = (culprit.cause.id(), &culprit.who);
-    let is_its = |part: &&Part| part.cause.id() == id && part.cause.culprit(names) == *who;
+    let is_its = |part: &&Part| part.cause.id() == id && part.cause.culprit_name(names) == *who;
     let inheriting = |event: &Event| match event.what {
         EventKind::FutexEnter { op: Futex::LockPi, .. } => Some(true),
         EventKind::FutexEnter { op: Futex::Wait, .. } => Some(false),
@@ -518,9 +529,9 @@ fn rank_of_prio(prio: i16) -> u32 {
 fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
     let series = deciding.phase.series.iter();
     let of_thread = series.filter(|series| is_same_thread(series, deciding.series));
-    let own = deciding.series.account.known();
-    let account: &AccountSummary =
-        own.or_else(|| of_thread.filter_map(|series| series.account.known()).next_back())?;
+    let own_account = deciding.series.account.known_value();
+    let account: &AccountSummary = own_account
+        .or_else(|| of_thread.filter_map(|series| series.account.known_value()).next_back())?;
     let on_time = match (deciding.beyond, deciding.series.count) {
         (Some(beyond), count) if count > 0 => 100.0 * (1.0 - beyond as f64 / count as f64),
         _ => 100.0,
@@ -543,7 +554,7 @@ fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
             rank: rank_of_scheduling(&deciding.series.scheduling),
             ..Blame::new(
                 Blamed::Kind(part),
-                notes.and_then(|notes| named(notes, part)),
+                notes.and_then(|notes| find_culprit_name(notes, part)),
                 time / total,
             )
         })
@@ -551,17 +562,17 @@ fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
     causes.sort_by(|a, b| b.share.total_cmp(&a.share));
     let samples = bands.iter().map(|band| band.count.round() as u64).sum();
     let from = Nanos(bands.first().map_or(0, |band| band.low_ns as i64));
-    (!causes.is_empty()).then(|| Delayed::divided(samples, from, causes))
+    (!causes.is_empty()).then(|| Delayed::from_causes(samples, from, causes))
 }
 
 /// The culprit by the tables of a program's thread: in its longest cycles, else in all.
-fn named(measure: &MeasureMeta, part: CauseKind) -> Option<String> {
+fn find_culprit_name(measure: &MeasureMeta, part: CauseKind) -> Option<String> {
     let table = |name: &str| measure.notes.tables.iter().find(|table| table.name == name);
     let of_longest = table("delays").and_then(|table| {
-        let [cause, by] = [column(table, "cause")?, column(table, "by")?];
+        let [cause, by] = [column_index(table, "cause")?, column_index(table, "by")?];
         let rows = table.rows.iter();
-        let mut rows = rows.filter(|row| text(row, cause) == Some(part.words()));
-        rows.find_map(|row| text(row, by))
+        let mut rows = rows.filter(|row| cell_text(row, cause) == Some(part.words()));
+        rows.find_map(|row| cell_text(row, by))
     });
     let of_all = || {
         let name = match part {
@@ -570,7 +581,7 @@ fn named(measure: &MeasureMeta, part: CauseKind) -> Option<String> {
             _ => return None,
         };
         let table = table(name)?;
-        text(table.rows.first()?, column(table, "task")?)
+        cell_text(table.rows.first()?, column_index(table, "task")?)
     };
     let task = of_longest.or_else(of_all);
     let is_for_cpu =
@@ -584,18 +595,18 @@ fn named(measure: &MeasureMeta, part: CauseKind) -> Option<String> {
 /// `docker 3f2a9c1b7d44 (3 tasks)`: the control group whose tasks had the most of the CPU, if
 /// there are several in it. One task names itself.
 fn largest_group(table: &Table) -> Option<String> {
-    let [group, tasks] = [column(table, "group")?, column(table, "tasks")?];
+    let [group, tasks] = [column_index(table, "group")?, column_index(table, "tasks")?];
     let row = table.rows.first()?;
     let Some(Cell::Number(tasks)) = row.get(tasks) else { return None };
     (*tasks >= 2.0).then_some(())?;
-    Some(format!("{} ({} tasks)", text(row, group)?, *tasks as u64))
+    Some(format!("{} ({} tasks)", cell_text(row, group)?, *tasks as u64))
 }
 
-fn column(table: &Table, name: &str) -> Option<usize> {
+fn column_index(table: &Table, name: &str) -> Option<usize> {
     table.columns.iter().position(|column| column.name == name)
 }
 
-fn text(row: &[Cell], place: usize) -> Option<&str> {
+fn cell_text(row: &[Cell], place: usize) -> Option<&str> {
     match row.get(place)? {
         Cell::Text(text) => Some(text),
         Cell::Number(_) | Cell::Nothing => None,
@@ -613,16 +624,17 @@ fn of_entries(deciding: &Deciding<'_>) -> Option<Delayed> {
         measures.find(|of| of.name == series.measure || of.series.contains(&series.name))?;
     let table = measure.notes.tables.iter().find(|table| table.name == "entries")?;
     let [what, who, total, kind] =
-        ["what", "originator", "total", "kind"].map(|name| column(table, name));
+        ["what", "originator", "total", "kind"].map(|name| column_index(table, name));
     let (what, total) = (what?, total?);
     let time = |row: &Vec<Cell>| match row.get(total) {
         Some(Cell::Number(ns)) if ns.is_finite() => ns.max(0.0),
         _ => 0.0,
     };
     // punctual itself is only an answer without any other cause.
-    let own =
-        |row: &&Vec<Cell>| kind.and_then(|kind| text(row, kind)) == Some(EntryKind::Observer.id());
-    let mut rows: Vec<&Vec<Cell>> = table.rows.iter().filter(|row| !own(row)).collect();
+    let is_own_row = |row: &&Vec<Cell>| {
+        kind.and_then(|kind| cell_text(row, kind)) == Some(EntryKind::Observer.id())
+    };
+    let mut rows: Vec<&Vec<Cell>> = table.rows.iter().filter(|row| !is_own_row(row)).collect();
     if rows.is_empty() {
         rows = table.rows.iter().collect();
     }
@@ -630,15 +642,15 @@ fn of_entries(deciding: &Deciding<'_>) -> Option<Delayed> {
     rows.sort_by(|a, b| time(b).total_cmp(&time(a)));
     let blame = |row: &&Vec<Cell>| {
         let share = Some(time(row) / sum).filter(|share| *share >= WORTH)?;
-        let of = |place: Option<usize>| place.and_then(|place| text(row, place));
-        let (kind, words) = (of(kind).unwrap_or_default(), of(Some(what))?);
+        let text_at = |place: Option<usize>| place.and_then(|place| cell_text(row, place));
+        let (kind, words) = (text_at(kind).unwrap_or_default(), text_at(Some(what))?);
         let what = Blamed::Entry { kind: kind.to_owned(), words: words.to_owned() };
-        Some(Blame::new(what, of(who).map(str::to_owned), share))
+        Some(Blame::new(what, text_at(who).map(str::to_owned), share))
     };
     let causes: Vec<Blame> = rows.iter().filter_map(blame).collect();
     let from = Nanos(series.min.unwrap_or_default());
     let samples = series.count;
-    (!causes.is_empty()).then(|| Delayed::divided(samples, from, causes))
+    (!causes.is_empty()).then(|| Delayed::from_causes(samples, from, causes))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use kinds::SeenKinds;
 use punctual_bundle::intervals::Coincidences;
 use punctual_core::event::{Recorded, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Names};
-use punctual_stats::coincidence::{LongAndOrdinary, OccurredIn, coincidences};
+use punctual_stats::coincidence::{LongAndOrdinary, OccurredIn, rank_coincidences};
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -35,7 +35,7 @@ struct KeptInterval {
 }
 
 impl KeptInterval {
-    fn length(&self) -> i64 {
+    fn interval_length(&self) -> i64 {
         (self.to - self.from).ns()
     }
 }
@@ -65,23 +65,23 @@ impl<K: Hash + Eq> KeptIntervals<K> {
     }
 
     /// The subjects to count events for, by name; those without a name are not asked for.
-    fn subjects(self, gaps: &Gaps, name: impl Fn(&K) -> Option<String>) -> Vec<Subject> {
+    fn into_subjects(self, gaps: &Gaps, name: impl Fn(&K) -> Option<String>) -> Vec<Subject> {
         let named = self.of.into_iter().filter_map(|(of, kept)| Some((name(&of)?, kept)));
-        let mut all: Vec<Subject> =
-            named.filter_map(|(name, kept)| Subject::of(name, kept, gaps)).collect();
-        all.sort_by(|a, b| {
+        let mut subjects: Vec<Subject> =
+            named.filter_map(|(name, kept)| Subject::from_intervals(name, kept, gaps)).collect();
+        subjects.sort_by(|a, b| {
             b.intervals.len().cmp(&a.intervals.len()).then_with(|| a.name.cmp(&b.name))
         });
-        all.truncate(SUBJECTS);
-        all
+        subjects.truncate(SUBJECTS);
+        subjects
     }
 }
 
 impl KeptIntervals<IntervalPair> {
     /// Keeps a match, unless it has no end of its own.
-    pub fn found(&mut self, found: &PairMatch) {
+    pub fn record_match(&mut self, found: &PairMatch) {
         if !found.left {
-            self.add(found.pair, found.interval.window(), found.interval.tid());
+            self.add(found.pair, found.interval.time_window(), found.interval.end_tid());
         }
     }
 }
@@ -99,21 +99,21 @@ struct Subject {
 }
 
 impl Subject {
-    fn of(
+    fn from_intervals(
         name: String,
         (mut intervals, mut left_out): (Vec<KeptInterval>, u64),
         gaps: &Gaps,
     ) -> Option<Subject> {
         let before = intervals.len();
         intervals.retain(|of| {
-            let is_missing = |scope| gaps.within(scope, of.from, of.to).is_some();
+            let is_missing = |scope| gaps.gap_within(scope, of.from, of.to).is_some();
             !is_missing(LossScope::AnyCpu) && !is_missing(LossScope::Thread(of.tid))
         });
         left_out += (before - intervals.len()) as u64;
         if intervals.len() < FEWEST {
             return None;
         }
-        let mut lengths: Vec<i64> = intervals.iter().map(KeptInterval::length).collect();
+        let mut lengths: Vec<i64> = intervals.iter().map(KeptInterval::interval_length).collect();
         lengths.sort_unstable();
         let late = (lengths.len() / 100).max(FEWEST_LATE);
         let above = lengths[lengths.len() - 1 - late];
@@ -128,19 +128,19 @@ impl Subject {
         while let Some(of) = self.intervals.get(self.next).filter(|of| of.to < at) {
             self.next += 1;
             seen.run_until(of.to);
-            let sort = usize::from(of.length() <= self.above);
+            let sort = usize::from(of.interval_length() <= self.above);
             self.counts.resize(seen.len(), [0, 0]);
-            for (count, kind) in self.counts.iter_mut().zip(seen.all()) {
+            for (count, kind) in self.counts.iter_mut().zip(seen.all_seen()) {
                 count[sort] += u64::from(kind.is_within(of.from, of.tid));
             }
         }
     }
 
-    fn finish(self, seen: &SeenKinds, names: &Names) -> Coincidences {
+    fn into_coincidences(self, seen: &SeenKinds, names: &Names) -> Coincidences {
         let (late, ordinary): (Vec<i64>, Vec<i64>) =
-            self.intervals.iter().map(KeptInterval::length).partition(|l| *l > self.above);
+            self.intervals.iter().map(KeptInterval::interval_length).partition(|l| *l > self.above);
         let time = |lengths: &[i64]| lengths.iter().map(|ns| *ns as f64).sum();
-        let of = LongAndOrdinary {
+        let long_and_ordinary = LongAndOrdinary {
             late: late.len() as u64,
             ordinary: ordinary.len() as u64,
             late_time: time(&late),
@@ -150,10 +150,10 @@ impl Subject {
         };
         let kinds = self.counts.iter().enumerate().filter(|(_, counts)| **counts != [0, 0]);
         let kinds = kinds.map(|(place, [late, ordinary])| {
-            let (kind, who) = seen.name(place, names);
+            let (kind, who) = seen.kind_name(place, names);
             OccurredIn { kind, who, late: *late, ordinary: *ordinary }
         });
-        coincidences(self.name, of, kinds.collect())
+        rank_coincidences(self.name, long_and_ordinary, kinds.collect())
     }
 }
 
@@ -175,7 +175,7 @@ impl<'a> CoincidenceCounter<'a> {
     ) -> Option<CoincidenceCounter<'a>> {
         let has_events = !recorded.groups.is_empty() || !recorded.tracepoints.is_empty();
         has_events.then(|| CoincidenceCounter {
-            subjects: kept.subjects(gaps, name),
+            subjects: kept.into_subjects(gaps, name),
             seen: SeenKinds::default(),
             names,
         })
@@ -195,8 +195,8 @@ impl<'a> CoincidenceCounter<'a> {
             let name = name.unwrap_or_else(|| format!("function {}", id.0));
             (IntervalPair::Function(*id), name)
         });
-        let known: HashMap<IntervalPair, String> = pairs.chain(functions).collect();
-        CoincidenceCounter::new(kept, |pair| known.get(pair).cloned(), gaps, names, recorded)
+        let pair_names: HashMap<IntervalPair, String> = pairs.chain(functions).collect();
+        CoincidenceCounter::new(kept, |pair| pair_names.get(pair).cloned(), gaps, names, recorded)
     }
 
     /// Whether there is anything to read events for.
@@ -220,6 +220,6 @@ impl<'a> CoincidenceCounter<'a> {
             subject.end_before(MonotonicNs(i64::MAX), &mut self.seen);
         }
         let (seen, names) = (self.seen, self.names);
-        self.subjects.into_iter().map(|subject| subject.finish(&seen, names)).collect()
+        self.subjects.into_iter().map(|subject| subject.into_coincidences(&seen, names)).collect()
     }
 }

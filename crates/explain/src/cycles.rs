@@ -9,8 +9,8 @@ mod sites;
 pub mod stream;
 
 pub use delay::{DelayingThread, MainDelay, find_delay};
-pub use follow::{Begins, CycleFollower, MeasuredCycle, NotEnded, skipped};
-pub use infer::{CandidateWait, Constraint, Inferred, find_rivals, infer};
+pub use follow::{Begins, CycleFollower, MeasuredCycle, NotEnded};
+pub use infer::{CandidateWait, Constraint, Inferred, find_rivals, infer_cycles};
 
 use punctual_core::cycle::{Cycle, CycleKind, FILES_END, WaitingCall, WokenBy};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub struct WaitSite {
 
 impl WaitSite {
     /// The site of a wait, by its call, place and, for a file, argument.
-    pub fn of(call: WaitingCall, names: &CallNames) -> WaitSite {
+    pub(crate) fn from_call(call: WaitingCall, names: &CallNames) -> WaitSite {
         let recorded = call.number != WaitingCall::NOT_RECORDED;
         let by_argument = !recorded || waits_for_file(name_of(call, names));
         let argument = if by_argument { call.argument } else { 0 };
@@ -40,14 +40,14 @@ impl WaitSite {
     }
 
     /// Whether the wait is one of these, or looks like one: of some waits the place is not known.
-    pub fn has(&self, call: WaitingCall) -> bool {
+    pub(crate) fn has_wait(&self, call: WaitingCall) -> bool {
         let same = self.call.is_same_call(&call);
         let is_place = [call.place, 0].contains(&self.call.place) || call.place == 0;
         same && is_place && (!self.by_argument || self.call.has_object_of(&call))
     }
 
     /// The same call at any place, and for any address.
-    pub fn anywhere(&self) -> WaitSite {
+    pub fn without_place(&self) -> WaitSite {
         let by_argument = self.by_argument && self.call.argument < FILES_END;
         let argument = if by_argument { self.call.argument } else { 0 };
         WaitSite { call: WaitingCall { argument, place: 0, ..self.call }, by_argument }
@@ -66,7 +66,7 @@ impl WaitSite {
     }
 
     /// `clock_nanosleep`, `read of file 5`.
-    pub fn describe(&self, names: &CallNames) -> String {
+    pub fn describe_site(&self, names: &CallNames) -> String {
         if self.call.number == WaitingCall::NOT_RECORDED {
             return "a wait of which the system call was not recorded".to_owned();
         }

@@ -54,7 +54,7 @@ impl Explained {
         if interval.woke <= interval.due {
             return parts.is_empty();
         }
-        let sum = parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.span());
+        let sum = parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.duration());
         let follow = parts.windows(2).all(|pair| pair[0].to == pair[1].from);
         let ends = parts.first().map(|first| first.from) == Some(interval.due)
             && parts.last().map(|last| last.to) == Some(interval.woke);
@@ -64,7 +64,7 @@ impl Explained {
 
 impl Explanations {
     /// A finding about samples whose parts do not add up, which would be a bug.
-    pub fn contradiction(&self) -> Option<Finding> {
+    pub fn contradiction_finding(&self) -> Option<Finding> {
         let wrong: Vec<&Explained> =
             self.samples.iter().filter(|sample| !sample.adds_up()).collect();
         let first = wrong.first()?;
@@ -74,25 +74,28 @@ impl Explanations {
         );
         let subject = format!("{}/{}", first.phase, first.series);
         let evidence = format!("the sample due at {} ns", first.explanation.interval.due.ns());
-        let finding =
-            Finding::new("parts-do-not-add-up", Severity::Bad, subject, message).evidence(evidence);
-        Some(finding.remedy("do not rely on these explanations; please report it with the bundle"))
+        let finding = Finding::new("parts-do-not-add-up", Severity::Bad, subject, message)
+            .with_evidence(evidence);
+        Some(
+            finding
+                .with_remedy("do not rely on these explanations; please report it with the bundle"),
+        )
     }
 
     /// The document printed by `punctual explain --json`.
-    pub fn document(&self) -> ExplainDocument {
+    pub fn to_document(&self) -> ExplainDocument {
         ExplainDocument {
             schema: EXPLAIN_SCHEMA.to_owned(),
             source: self.source,
             rule: self.rule,
             series: self.series.clone(),
-            samples: self.samples.iter().map(|sample| self.sample(sample)).collect(),
+            samples: self.samples.iter().map(|sample| self.describe_sample(sample)).collect(),
             coincidences: self.coincidences.clone(),
             findings: self.findings.clone(),
         }
     }
 
-    fn sample(&self, sample: &Explained) -> ExplainedSample {
+    fn describe_sample(&self, sample: &Explained) -> ExplainedSample {
         let Explained { phase, series, explanation, events, left_out } = sample;
         let interval = explanation.interval;
         ExplainedSample {
@@ -102,20 +105,20 @@ impl Explanations {
             latency_ns: explanation.latency().ns(),
             cpu: known_cpu(interval.cpu),
             tid: interval.tid.0,
-            task: self.names.task(interval.tid),
-            parts: explanation.parts.iter().map(|part| self.part(part, events)).collect(),
-            chain: explanation.chain.iter().map(|tid| self.names.task(*tid)).collect(),
+            task: self.names.task_name(interval.tid),
+            parts: explanation.parts.iter().map(|part| self.describe_part(part, events)).collect(),
+            chain: explanation.chain.iter().map(|tid| self.names.task_name(*tid)).collect(),
             wakeups: explanation
                 .wakeups
                 .iter()
                 .filter_map(|step| self.wake_up(step, events))
                 .collect(),
             lost: explanation.lost,
-            confidence: explanation.confidence().word().to_owned(),
+            confidence: explanation.confidence().as_str().to_owned(),
             warnings: explanation
                 .warnings
                 .iter()
-                .map(|warning| warning.word().to_owned())
+                .map(|warning| warning.as_str().to_owned())
                 .collect(),
             not_recorded: explanation
                 .not_recorded
@@ -140,10 +143,10 @@ impl Explanations {
     fn wake_up(&self, step: &WakeUp, events: &[Event]) -> Option<ExplainedWakeUp> {
         Some(ExplainedWakeUp {
             tid: step.task.0,
-            task: self.names.task(step.task),
-            wait: step.wait.word().to_owned(),
+            task: self.names.task_name(step.task),
+            wait: step.wait.as_str().to_owned(),
             waited_ns: step.waited.map(Nanos::ns),
-            by: step.by.name(&self.names),
+            by: step.by.waker_name(&self.names),
             packet: step.packet.map(|packet| ExplainedPacket {
                 irq: packet.irq.map(|(irq, _)| interrupt_name(Interrupt::Hard(irq), &self.names).1),
                 irq_at: packet.irq.map(|(_, at)| at.ns()),
@@ -151,44 +154,44 @@ impl Explanations {
                 device: packet.received.map(|of| of.device.to_string()),
                 received: packet.received.map(|of| of.at.ns()),
                 bytes: packet.received.map(|of| of.bytes),
-                socket: packet.socket.map(Socket::name),
+                socket: packet.socket.map(Socket::kind_name),
                 socket_at: packet.socket.map(|of| of.at.ns()),
                 poll_end: packet.poll.map(|(at, _)| at.ns()),
                 polled: packet.poll.map(|(_, packets)| packets),
             }),
-            evidence: evidence(events.get(step.evidence)?),
+            evidence: describe_evidence(events.get(step.evidence)?),
         })
     }
 
-    fn part(&self, part: &Part, events: &[Event]) -> ExplainedPart {
-        let shown =
+    fn describe_part(&self, part: &Part, events: &[Event]) -> ExplainedPart {
+        let shown_events =
             part.evidence.iter().take(EVIDENCE_SHOWN).filter_map(|place| events.get(*place));
         ExplainedPart {
             cause: part.cause.id().to_owned(),
-            who: part.cause.who(&self.names),
-            tid: part.cause.task().map(|tid| tid.0),
-            ns: part.span().ns(),
+            who: part.cause.responsible_name(&self.names),
+            tid: part.cause.responsible_task().map(|tid| tid.0),
+            ns: part.duration().ns(),
             from: part.from.ns(),
             cpu: part.cpu,
-            syscall: match part.cause.mode() {
-                Some(CpuMode::Syscall(number)) => Some(self.names.syscall(number)),
+            syscall: match part.cause.cpu_mode() {
+                Some(CpuMode::Syscall(number)) => Some(self.names.syscall_name(number)),
                 _ => None,
             },
             prio: part.prio,
-            stack: part.stack.map(|stack| self.names.stack(stack)).unwrap_or_default(),
-            meanwhile: part.meanwhile.iter().map(|part| self.part(part, events)).collect(),
-            evidence: shown.map(evidence).collect(),
+            stack: part.stack.map(|stack| self.names.stack_functions(stack)).unwrap_or_default(),
+            meanwhile: part.meanwhile.iter().map(|part| self.describe_part(part, events)).collect(),
+            evidence: shown_events.map(describe_evidence).collect(),
             evidence_count: part.evidence.len() as u64,
         }
     }
 }
 
-fn evidence(event: &Event) -> PartEvidence {
+fn describe_evidence(event: &Event) -> PartEvidence {
     PartEvidence {
         at: event.at.ns(),
         cpu: known_cpu(event.cpu),
         tid: event.tid.0,
-        event: event.what.name().to_owned(),
+        event: event.what.event_name().to_owned(),
     }
 }
 

@@ -49,7 +49,7 @@ impl EntrySum {
     }
 }
 
-fn sum(all: &[(&EntryKey, &EntrySum)]) -> EntrySum {
+fn sum_entries(all: &[(&EntryKey, &EntrySum)]) -> EntrySum {
     let mut whole = EntrySum::default();
     all.iter().for_each(|(_, sum)| whole.add(sum));
     whole
@@ -76,11 +76,11 @@ impl EntryTable {
             self.entries += 1;
             self.idle += u64::from(entry.over == 0 && !matches!(entry.served, Served::Task { .. }));
         }
-        let by = entry.originator.map(|by| (by.tid, by.name, by.cpu));
+        let row_originator = entry.originator.map(|by| (by.tid, by.name, by.cpu));
         let Entry { served, function, via, observer, .. } = *entry;
-        let mut key = EntryKey { served, function, by, via, observer };
+        let mut key = EntryKey { served, function, by: row_originator, via, observer };
         if self.sums.len() >= ROWS && !self.sums.contains_key(&key) {
-            key.by = by.map(|(_, name, cpu)| (0, name, cpu));
+            key.by = row_originator.map(|(_, name, cpu)| (0, name, cpu));
         }
         if self.sums.len() >= MAX_THREAD_ROWS && !self.sums.contains_key(&key) {
             self.left_out += 1;
@@ -96,8 +96,8 @@ impl EntryTable {
         });
     }
 
-    /// The addresses that [`EntryTable::rows`] needs names for, except those of stacks.
-    pub fn addresses(&self) -> impl Iterator<Item = u64> + '_ {
+    /// The addresses that [`EntryTable::to_rows`] needs names for, except those of stacks.
+    pub fn needed_addresses(&self) -> impl Iterator<Item = u64> + '_ {
         self.sums.keys().flat_map(|key| {
             let via = match key.via {
                 Some(Via::Vector(address)) => address,
@@ -114,16 +114,16 @@ impl EntryTable {
     }
 
     /// The originators' stacks of the longest entry in each row.
-    pub fn stacks(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn originator_stacks(&self) -> impl Iterator<Item = u32> + '_ {
         self.sums.values().filter_map(|sum| sum.originator?.stack)
     }
 
     /// The entries of the kind and originator with the longest total time; those of punctual only
     /// if no others exist.
-    pub fn top(&self, names: &EntryNames) -> Option<EntryTable> {
-        let alike = self.alike(names);
+    pub fn top_entries(&self, names: &EntryNames) -> Option<EntryTable> {
+        let alike = self.group_alike(names);
         let weight = |alike: &Vec<(&EntryKey, &EntrySum)>| {
-            (alike.first().is_some_and(|(key, _)| !key.observer), sum(alike).total)
+            (alike.first().is_some_and(|(key, _)| !key.observer), sum_entries(alike).total)
         };
         let top = alike.into_iter().max_by_key(weight)?;
         let sums = top.into_iter().map(|(key, sum)| (*key, *sum)).collect();
@@ -131,10 +131,10 @@ impl EntryTable {
     }
 
     /// Groups rows with the same words: entries of an interrupt, in any interrupted task.
-    fn alike(&self, names: &EntryNames) -> Vec<Vec<(&EntryKey, &EntrySum)>> {
+    fn group_alike(&self, names: &EntryNames) -> Vec<Vec<(&EntryKey, &EntrySum)>> {
         let mut alike: BTreeMap<_, Vec<(&EntryKey, &EntrySum)>> = BTreeMap::new();
         for (key, sum) in &self.sums {
-            let row = names.row(key, sum);
+            let row = names.describe_row(key, sum);
             let what = if row.kind == EntryKind::Tick { String::new() } else { row.what };
             let words = (row.kind, what, row.originator, row.through);
             alike.entry(words).or_default().push((key, sum));
@@ -143,10 +143,11 @@ impl EntryTable {
     }
 
     /// Rows for display, the longest total time first and the actions of punctual last.
-    pub fn rows(&self, names: &EntryNames) -> Vec<EntryRow> {
-        let alike = self.alike(names);
-        let row =
-            |alike: &Vec<(&EntryKey, &EntrySum)>| Some(names.row(alike.first()?.0, &sum(alike)));
+    pub fn to_rows(&self, names: &EntryNames) -> Vec<EntryRow> {
+        let alike = self.group_alike(names);
+        let row = |alike: &Vec<(&EntryKey, &EntrySum)>| {
+            Some(names.describe_row(alike.first()?.0, &sum_entries(alike)))
+        };
         let mut rows: Vec<EntryRow> = alike.iter().filter_map(row).collect();
         let weight = |row: &EntryRow| (row.kind != EntryKind::Observer, row.total, row.entries);
         rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));

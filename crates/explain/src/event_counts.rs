@@ -1,13 +1,13 @@
 //! Counts the events of each kind in a recording.
 
+use punctual_core::MonotonicNs;
 use punctual_core::event::{Event, EventKind, Group, Recorded, TracepointId};
-use punctual_core::{MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
 /// The number of events in a recording, by kind and CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventCounts {
-    /// Kernel events by group and name ([`EventKind::name`]).
+    /// Kernel events by group and name ([`EventKind::event_name`]).
     pub kernel: BTreeMap<Group, BTreeMap<&'static str, u64>>,
     /// Tracepoints recorded by name.
     pub tracepoints: BTreeMap<TracepointId, u64>,
@@ -27,7 +27,7 @@ pub struct EventCounts {
 
 impl EventCounts {
     /// Counts all events of a recording.
-    pub fn of(events: impl IntoIterator<Item = Event>) -> EventCounts {
+    pub fn from_events(events: impl IntoIterator<Item = Event>) -> EventCounts {
         let mut counts = EventCounts::default();
         events.into_iter().for_each(|event| counts.add(&event));
         counts
@@ -46,7 +46,8 @@ impl EventCounts {
             EventKind::Interrupted { .. } | EventKind::Unthrottled { .. } => self.looked += 1,
             ref what => {
                 if let Some(group) = what.group() {
-                    *self.kernel.entry(group).or_default().entry(what.name()).or_default() += 1;
+                    *self.kernel.entry(group).or_default().entry(what.event_name()).or_default() +=
+                        1;
                 }
             }
         }
@@ -55,26 +56,21 @@ impl EventCounts {
     }
 
     /// The number of kernel events in a group.
-    pub fn group(&self, group: Group) -> u64 {
+    pub fn group_count(&self, group: Group) -> u64 {
         self.kernel.get(&group).map_or(0, |kinds| kinds.values().sum())
     }
 
     /// Tracepoints recorded by name, ordered by id, including those without events.
-    pub fn named<'r>(&self, recorded: &'r Recorded) -> Vec<(&'r str, u64)> {
+    pub fn counts_by_name<'r>(&self, recorded: &'r Recorded) -> Vec<(&'r str, u64)> {
         let count = |id: u32| self.tracepoints.get(&TracepointId(id)).copied().unwrap_or(0);
         (0..).zip(&recorded.tracepoints).map(|(id, name)| (name.as_str(), count(id))).collect()
     }
 
     /// The total number of events, without the marks of missing ones.
-    pub fn total(&self) -> u64 {
+    pub fn total_count(&self) -> u64 {
         let kernel: u64 = self.kernel.values().flat_map(|kinds| kinds.values()).sum();
         let named: u64 = self.tracepoints.values().sum();
         kernel + named + self.points + self.calls + self.samples + self.stacks + self.looked
-    }
-
-    /// The time from the first event to the last.
-    pub fn length(&self) -> Nanos {
-        self.span.map_or(Nanos::ZERO, |(first, last)| last - first)
     }
 }
 
@@ -89,11 +85,18 @@ mod tests {
         let given = events!(
             "10 waking 2; 20 waking 2; 30 idle_exit; 40 lost {lost} since=5; 50 lost {lost} since=5"
         );
-        let counts = EventCounts::of(given);
+        let counts = EventCounts::from_events(given);
         assert_eq!(
-            (counts.group(Group::Sched), counts.group(Group::Idle), counts.group(Group::Irq)),
+            (
+                counts.group_count(Group::Sched),
+                counts.group_count(Group::Idle),
+                counts.group_count(Group::Irq)
+            ),
             (2, 1, 0)
         );
-        assert_eq!((counts.total(), counts.lost, counts.length()), (3, u64::MAX, Nanos(40)));
+        assert_eq!(
+            (counts.total_count(), counts.lost, counts.span),
+            (3, u64::MAX, Some((MonotonicNs(10), MonotonicNs(50))))
+        );
     }
 }

@@ -29,7 +29,7 @@ mod wakeups;
 use crate::gaps::Gaps;
 use crate::threads::Coverage;
 pub use cause::{Budget, Cause, CpuMode, GROUPS, device_name};
-pub use culprits::{Culprit, Ranking, rank};
+pub use culprits::{Culprit, Ranking, rank_culprits};
 pub use irqs::is_enabled;
 pub use places::{LongestPlace, longest_place};
 use punctual_core::event::{Group, StackId, TraceMoment};
@@ -81,7 +81,7 @@ pub struct Part {
 }
 
 impl Part {
-    pub fn span(&self) -> Nanos {
+    pub fn duration(&self) -> Nanos {
         self.to - self.from
     }
 }
@@ -131,7 +131,7 @@ pub enum Warning {
 
 impl Warning {
     /// Its spelling in JSON.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Warning::Lost => "lost-events",
             Warning::Contradiction => "contradiction",
@@ -146,7 +146,7 @@ impl Warning {
     }
 
     /// Its meaning in a sentence.
-    pub fn sentence(self) -> &'static str {
+    pub fn as_sentence(self) -> &'static str {
         match self {
             Warning::Lost => "Events were lost within the interval.",
             Warning::Contradiction => "Events contradict each other.",
@@ -188,7 +188,7 @@ pub enum Confidence {
 
 impl Confidence {
     /// Its spelling in terminal and JSON.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Confidence::Low => "low",
             Confidence::Fair => "fair",
@@ -203,29 +203,32 @@ impl Explanation {
     }
 
     /// The time by cause, the longest first.
-    pub fn totals(&self) -> Vec<(Cause, Nanos)> {
+    pub fn totals_by_cause(&self) -> Vec<(Cause, Nanos)> {
         let mut totals: std::collections::BTreeMap<Cause, Nanos> = Default::default();
-        self.parts.iter().for_each(|part| *totals.entry(part.cause).or_default() += part.span());
+        self.parts
+            .iter()
+            .for_each(|part| *totals.entry(part.cause).or_default() += part.duration());
         let mut totals: Vec<(Cause, Nanos)> = totals.into_iter().collect();
         totals.sort_by_key(|(cause, span)| (std::cmp::Reverse(*span), *cause));
         totals
     }
 
     /// The time taken by punctual itself.
-    pub fn observed(&self) -> Nanos {
-        let own = self.parts.iter().filter(|part| matches!(part.cause, Cause::Observer { .. }));
-        own.fold(Nanos::ZERO, |sum, part| sum + part.span())
+    pub fn observer_time(&self) -> Nanos {
+        let observer_parts =
+            self.parts.iter().filter(|part| matches!(part.cause, Cause::Observer { .. }));
+        observer_parts.fold(Nanos::ZERO, |sum, part| sum + part.duration())
     }
 
     /// The time without proven cause.
-    pub fn unknown(&self) -> Nanos {
+    pub(crate) fn unknown_time(&self) -> Nanos {
         let unknown = self.parts.iter().filter(|part| part.cause == Cause::Unknown);
-        unknown.fold(Nanos::ZERO, |sum, part| sum + part.span())
+        unknown.fold(Nanos::ZERO, |sum, part| sum + part.duration())
     }
 
     /// Whether the parts add up to the latency: they always do, and displays may check it.
     pub fn adds_up(&self) -> bool {
-        self.parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.span()) == self.latency()
+        self.parts.iter().fold(Nanos::ZERO, |sum, part| sum + part.duration()) == self.latency()
     }
 
     /// The confidence in it.
@@ -247,27 +250,27 @@ impl Explanation {
 /// Explains one sample from the events around it in order of time: from a little before `due` (so
 /// that the running tasks are known) to `woke`. `coverage` describes the recording; its instants
 /// are ignored. Events after `woke` only end parts.
-pub fn explain(
+pub fn explain_sample(
     interval: LatencyInterval,
     events: &[Event],
     coverage: &Coverage,
     gaps: &Gaps,
 ) -> Explanation {
-    let context = TraceContext::of(interval, events, coverage, gaps);
-    let (parts, of_steal) = steal::judge(&context, waits::of(&context));
-    let parts = observer::judge(&context, parts);
-    let (chain, lost) = (waits::chain(&parts), context.lost());
+    let context = TraceContext::from_events(interval, events, coverage, gaps);
+    let (parts, of_steal) = steal::judge_steal(&context, waits::sample_parts(&context));
+    let parts = observer::mark_observers(&context, parts);
+    let (chain, lost) = (waits::lock_chain(&parts), context.lost_count());
     let mut explanation = Explanation {
         interval,
         chain,
-        wakeups: wakeups::chain(&context),
+        wakeups: wakeups::wakeup_chain(&context),
         parts,
         lost,
         warnings: Vec::new(),
         not_recorded: Vec::new(),
         moment: None,
     };
-    explanation.warnings = warnings(&context, &explanation);
+    explanation.warnings = collect_warnings(&context, &explanation);
     explanation.warnings.extend(of_steal);
     explanation.not_recorded = not_recorded(&context, &explanation);
     explanation
@@ -281,7 +284,7 @@ fn not_recorded(context: &TraceContext, explanation: &Explanation) -> Vec<Group>
     let Some(recorded) = &context.coverage.groups else { return Vec::new() };
     let takes = |is: fn(Cause) -> bool| {
         let parts = explanation.parts.iter().filter(|part| is(part.cause));
-        parts.fold(0, |sum, part| sum + part.span().ns()) * WORTH > explanation.latency().ns()
+        parts.fold(0, |sum, part| sum + part.duration().ns()) * WORTH > explanation.latency().ns()
     };
     let mut groups: Vec<Group> = Vec::new();
     if takes(|cause| matches!(cause, Cause::Waiting { .. })) {
@@ -294,21 +297,21 @@ fn not_recorded(context: &TraceContext, explanation: &Explanation) -> Vec<Group>
     groups
 }
 
-fn warnings(context: &TraceContext, explanation: &Explanation) -> Vec<Warning> {
+fn collect_warnings(context: &TraceContext, explanation: &Explanation) -> Vec<Warning> {
     let faults = explanation.parts.iter().any(|part| part.cause == Cause::PageFault);
-    let all = [
+    let conditions = [
         (explanation.lost > 0, Warning::Lost),
         (context.contradictions > 0, Warning::Contradiction),
         (context.is_switch_unseen(), Warning::SwitchUnseen),
         (context.begins_after_due(), Warning::BeginsAfterDue),
-        (explanation.unknown() * 20 > explanation.latency(), Warning::MuchUnknown),
+        (explanation.unknown_time() * 20 > explanation.latency(), Warning::MuchUnknown),
         (faults, Warning::FaultEnds),
     ];
-    all.into_iter().filter(|(holds, _)| *holds).map(|(_, warning)| warning).collect()
+    conditions.into_iter().filter(|(holds, _)| *holds).map(|(_, warning)| warning).collect()
 }
 
 /// The span at this instant, of spans that do not overlap and are in order of time.
-pub fn covering<T>(
+pub(crate) fn find_covering<T>(
     spans: &[T],
     at: MonotonicNs,
     ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs),

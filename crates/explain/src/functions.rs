@@ -87,15 +87,16 @@ impl Functions {
         let EventKind::Call { function, began, left, argument, .. } = event.what else {
             return None;
         };
-        let seen = |at| IntervalEnd {
+        let end_at = |at| IntervalEnd {
             at,
             tid: event.tid,
             cpu: event.cpu,
             value: argument.map(|argument| argument as i64),
         };
-        let (from, to) = (seen(began), seen(event.at));
-        let hidden = gaps.within(LossScope::AnyCpu, began, event.at).is_some();
-        let exclusive = self.claim(event.tid, began, to.at - from.at).filter(|_| !hidden);
+        let (from, to) = (end_at(began), end_at(event.at));
+        let hidden = gaps.gap_within(LossScope::AnyCpu, began, event.at).is_some();
+        let exclusive =
+            self.claim_inner_calls(event.tid, began, to.at - from.at).filter(|_| !hidden);
         let full = self.figures.len() >= FUNCTIONS && !self.figures.contains_key(&function);
         if full {
             self.untracked += 1;
@@ -105,20 +106,20 @@ impl Functions {
         let figures = self.figures.entry(function).or_insert_with(|| FunctionFigures::new(limit));
         let interval = if left {
             figures.left += 1;
-            MatchedPair { seq: figures.calls.matched(), from, to }
+            MatchedPair { seq: figures.calls.matched_count(), from, to }
         } else {
-            figures.calls.record(from, to, false)
+            figures.calls.record_interval(from, to, false)
         };
         match exclusive.filter(|_| !left) {
-            Some(exclusive) => record(&mut figures.exclusive, began, began + exclusive),
+            Some(exclusive) => record_interval(&mut figures.exclusive, began, began + exclusive),
             None => figures.exclusive_unknown += u64::from(!left),
         }
-        self.entered(event.tid, function, began);
+        self.record_entry(event.tid, function, began);
         Some(RecordedCall { function, interval, exclusive, left })
     }
 
     /// The exclusive time of a call that just ended, which claims the calls inside it.
-    fn claim(&mut self, tid: Tid, began: MonotonicNs, span: Nanos) -> Option<Nanos> {
+    fn claim_inner_calls(&mut self, tid: Tid, began: MonotonicNs, span: Nanos) -> Option<Nanos> {
         if self.unclaimed.len() >= THREADS && !self.unclaimed.contains_key(&tid) {
             self.untracked += 1;
             return None;
@@ -142,7 +143,7 @@ impl Functions {
     }
 
     /// Keeps the entry for the period, without those of inner calls of a recursion.
-    fn entered(&mut self, tid: Tid, function: FunctionId, began: MonotonicNs) {
+    fn record_entry(&mut self, tid: Tid, function: FunctionId, began: MonotonicNs) {
         if self.recent.len() >= THREADS && !self.recent.contains_key(&(tid, function)) {
             self.untracked += 1;
             return;
@@ -156,7 +157,7 @@ impl Functions {
             && let (Some(first), Some(second)) = (recent.pop_front(), recent.front())
             && let Some(figures) = self.figures.get_mut(&function)
         {
-            record(&mut figures.period, first, *second);
+            record_interval(&mut figures.period, first, *second);
         }
     }
 
@@ -165,7 +166,7 @@ impl Functions {
         for ((_, function), recent) in &self.recent {
             let Some(figures) = self.figures.get_mut(function) else { continue };
             let pairs = recent.iter().zip(recent.iter().skip(1));
-            pairs.for_each(|(first, second)| record(&mut figures.period, *first, *second));
+            pairs.for_each(|(first, second)| record_interval(&mut figures.period, *first, *second));
         }
         (self.figures, self.untracked)
     }
@@ -186,10 +187,14 @@ impl FunctionFigures {
     }
 }
 
-fn record(data: &mut SeriesData, from: MonotonicNs, to: MonotonicNs) {
-    let sample =
-        Sample { seq: data.count(), due: ClockNs(from.ns()), woke: ClockNs(to.ns()), cpu: 0 };
-    data.record(&sample, 0);
+fn record_interval(data: &mut SeriesData, from: MonotonicNs, to: MonotonicNs) {
+    let sample = Sample {
+        seq: data.sample_count(),
+        due: ClockNs(from.ns()),
+        woke: ClockNs(to.ns()),
+        cpu: 0,
+    };
+    data.record_sample(&sample, 0);
 }
 
 #[cfg(test)]
@@ -225,7 +230,7 @@ mod tests {
         let (figures, _) = functions.finish();
         let period = &figures[&FunctionId(0)].period;
         assert_eq!(
-            (period.count(), period.min, period.max),
+            (period.sample_count(), period.min, period.max),
             (2, Some(Nanos(100)), Some(Nanos(150)))
         );
     }
@@ -235,7 +240,10 @@ mod tests {
         let mut functions = Functions::default();
         functions.push(&events!("1us cpu0 7 call 0 began=0 left")[0], &Gaps::default());
         let (figures, _) = functions.finish();
-        assert_eq!((figures[&FunctionId(0)].left, figures[&FunctionId(0)].calls.matched()), (1, 0));
+        assert_eq!(
+            (figures[&FunctionId(0)].left, figures[&FunctionId(0)].calls.matched_count()),
+            (1, 0)
+        );
     }
 
     /// A tree of calls as events ordered by their ends, with the exclusive time of each.
@@ -286,13 +294,13 @@ mod tests {
                 functions.push(event, &Gaps::default());
             });
             let (figures, untracked) = functions.finish();
-            let counted: u64 = figures.values().map(|f| f.calls.matched() + f.left).sum();
+            let counted: u64 = figures.values().map(|f| f.calls.matched_count() + f.left).sum();
             prop_assert_eq!(counted + untracked, calls.len() as u64);
             for figures in figures.values() {
                 prop_assert!(figures.exclusive.min.is_none_or(|min| min.ns() >= 0));
                 prop_assert_eq!(
-                    figures.exclusive.count() + figures.exclusive_unknown,
-                    figures.calls.matched()
+                    figures.exclusive.sample_count() + figures.exclusive_unknown,
+                    figures.calls.matched_count()
                 );
             }
         }

@@ -44,16 +44,16 @@ pub struct Gaps {
 
 impl Gaps {
     /// The gaps of these events. Without losses, `Gaps::default()` saves the pass.
-    pub fn of(events: impl IntoIterator<Item = Event>) -> Gaps {
+    pub fn from_events(events: impl IntoIterator<Item = Event>) -> Gaps {
         let mut gaps = Gaps::default();
         for event in events {
             gaps.add(&event);
         }
-        gaps.seal();
+        gaps.sort_gaps();
         gaps
     }
 
-    /// Takes the event if it is a loss. After the last one, [`Gaps::seal`].
+    /// Takes the event if it is a loss. After the last one, [`Gaps::sort_gaps`].
     pub fn add(&mut self, event: &Event) {
         let EventKind::Lost { since, .. } = event.what else { return };
         let segment = (since.min(event.at), event.at);
@@ -67,13 +67,15 @@ impl Gaps {
     }
 
     /// Sorts the gaps; required before queries.
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn sort_gaps(&mut self) {
         // A loss without a thread concerns all threads.
         if let Some(nobodys) = self.threads.get(&Tid::IDLE).cloned() {
             self.threads.values_mut().for_each(|segments| segments.0.extend(&nobodys.0));
         }
-        let all = self.cpus.values_mut().chain(self.threads.values_mut());
-        all.chain([&mut self.any_cpu, &mut self.any_thread]).for_each(DisjointIntervals::join);
+        let all_sources = self.cpus.values_mut().chain(self.threads.values_mut());
+        all_sources
+            .chain([&mut self.any_cpu, &mut self.any_thread])
+            .for_each(DisjointIntervals::join_overlaps);
     }
 
     /// Whether nothing is missing anywhere.
@@ -92,7 +94,7 @@ impl Gaps {
     }
 
     /// The first and last instant within `from..=to` at which events of this source may be missing.
-    pub fn within(
+    pub(crate) fn gap_within(
         &self,
         scope: LossScope,
         from: MonotonicNs,
@@ -107,7 +109,7 @@ impl Gaps {
             }
             LossScope::AnyThread => &self.any_thread,
         };
-        segments.within(from, to)
+        segments.span_within(from, to)
     }
 }
 
@@ -116,7 +118,7 @@ impl Gaps {
 struct DisjointIntervals(Vec<(MonotonicNs, MonotonicNs)>);
 
 impl DisjointIntervals {
-    fn join(&mut self) {
+    fn join_overlaps(&mut self) {
         self.0.sort_unstable();
         let mut joined: Vec<(MonotonicNs, MonotonicNs)> = Vec::new();
         for (since, until) in std::mem::take(&mut self.0) {
@@ -129,7 +131,11 @@ impl DisjointIntervals {
         self.0 = joined;
     }
 
-    fn within(&self, from: MonotonicNs, to: MonotonicNs) -> Option<(MonotonicNs, MonotonicNs)> {
+    fn span_within(
+        &self,
+        from: MonotonicNs,
+        to: MonotonicNs,
+    ) -> Option<(MonotonicNs, MonotonicNs)> {
         let first = self.0.partition_point(|(_, until)| *until < from);
         let end = self.0.partition_point(|(since, _)| *since <= to);
         let inside = self.0.get(first..end).filter(|inside| !inside.is_empty())?;
@@ -149,9 +155,9 @@ mod tests {
 
     #[test]
     fn losses_concern_their_own_source() {
-        let gaps = Gaps::of([lost(1, 0, 10, 20), lost(Event::NO_CPU, 7, 100, 110)]);
+        let gaps = Gaps::from_events([lost(1, 0, 10, 20), lost(Event::NO_CPU, 7, 100, 110)]);
         let within = |scope, from, to| {
-            gaps.within(scope, MonotonicNs(from), MonotonicNs(to))
+            gaps.gap_within(scope, MonotonicNs(from), MonotonicNs(to))
                 .map(|(since, until)| (since.ns(), until.ns()))
         };
         assert_eq!(within(LossScope::Cpu(1), 0, 15), Some((10, 15)));
@@ -170,7 +176,8 @@ mod tests {
             span in 0i64..40,
         ) {
             let gaps =
-                Gaps::of(all.iter().map(|(since, length)| lost(0, 0, *since, since + length)));
+                Gaps::from_events(all.iter().map(|(since, length)| lost(0, 0, *since,
+                    since + length)));
             let hit: Vec<_> =
                 all.iter().filter(|(s, l)| *s <= from + span && s + l >= from).collect();
             let expected = hit
@@ -178,7 +185,8 @@ mod tests {
                 .map(|(s, _)| (*s).max(from))
                 .min()
                 .zip(hit.iter().map(|(s, l)| (s + l).min(from + span)).max());
-            let got = gaps.within(LossScope::AnyCpu, MonotonicNs(from), MonotonicNs(from + span));
+            let got = gaps.gap_within(LossScope::AnyCpu, MonotonicNs(from),
+                MonotonicNs(from + span));
             prop_assert_eq!(got.map(|(a, b)| (a.ns(), b.ns())), expected);
         }
     }

@@ -12,7 +12,7 @@ pub struct LateCycle {
 /// The late cycles of one thread grouped into incidents, as indices ordered by release; incidents
 /// are ordered by their first cycle. A cycle belongs to the previous incident if it was released
 /// before that had ended: it would have been late anyway.
-pub fn incidents(cycles: &[LateCycle]) -> Vec<Vec<usize>> {
+pub fn group_incidents(cycles: &[LateCycle]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..cycles.len()).collect();
     order.sort_by_key(|place| (cycles[*place].released, cycles[*place].ended));
     let mut incidents: Vec<Vec<usize>> = Vec::new();
@@ -37,7 +37,7 @@ mod tests {
             released: MonotonicNs(*released),
             ended: MonotonicNs(*ended),
         };
-        incidents(&cycles.iter().map(cycle).collect::<Vec<_>>())
+        group_incidents(&cycles.iter().map(cycle).collect::<Vec<_>>())
     }
 
     #[test]

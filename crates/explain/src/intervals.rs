@@ -31,15 +31,15 @@ pub struct MatchedPair {
 
 impl MatchedPair {
     /// Its duration; negative if the clocks of the two ends disagree by more.
-    pub fn span(&self) -> Nanos {
+    pub fn duration(&self) -> Nanos {
         self.to.at - self.from.at
     }
     /// From A to B, in order of time.
-    pub fn window(&self) -> (MonotonicNs, MonotonicNs) {
+    pub fn time_window(&self) -> (MonotonicNs, MonotonicNs) {
         (self.from.at.min(self.to.at), self.from.at.max(self.to.at))
     }
     /// The thread in which it ended.
-    pub fn tid(&self) -> Tid {
+    pub fn end_tid(&self) -> Tid {
         self.to.tid
     }
 }
@@ -72,10 +72,16 @@ impl PairFigures {
     }
 
     /// Adds an interval and returns it as kept.
-    pub fn record(&mut self, from: IntervalEnd, to: IntervalEnd, uncertain: bool) -> MatchedPair {
-        let interval = MatchedPair { seq: self.data.count() + self.uncertain.count, from, to };
-        let span = interval.span();
-        let violates = self.limit.is_some_and(|limit| !limit.allows(span));
+    pub(crate) fn record_interval(
+        &mut self,
+        from: IntervalEnd,
+        to: IntervalEnd,
+        uncertain: bool,
+    ) -> MatchedPair {
+        let interval =
+            MatchedPair { seq: self.data.sample_count() + self.uncertain.count, from, to };
+        let span = interval.duration();
+        let violates = self.limit.is_some_and(|limit| !limit.is_met_by(span));
         if uncertain {
             self.uncertain.count += 1;
             self.uncertain.max = self.uncertain.max.max(Some(span));
@@ -84,25 +90,25 @@ impl PairFigures {
         }
         self.violations += u64::from(violates);
         let (due, woke) = (ClockNs(from.at.ns()), ClockNs(to.at.ns()));
-        self.data.record(&Sample { seq: interval.seq, due, woke, cpu: to.cpu.into() }, 0);
+        self.data.record_sample(&Sample { seq: interval.seq, due, woke, cpu: to.cpu.into() }, 0);
         self.keep_if_bad(interval);
         interval
     }
 
     fn keep_if_bad(&mut self, interval: MatchedPair) {
-        let span = interval.span();
+        let span = interval.duration();
         if self.worst.len() == WORST_KEPT
-            && self.worst.last().is_some_and(|kept| kept.span() >= span)
+            && self.worst.last().is_some_and(|kept| kept.duration() >= span)
         {
             return;
         }
-        let place = self.worst.partition_point(|kept| kept.span() >= span);
+        let place = self.worst.partition_point(|kept| kept.duration() >= span);
         self.worst.insert(place, interval);
         self.worst.truncate(WORST_KEPT);
     }
 
     /// Matched pairs, including uncertain ones.
-    pub fn matched(&self) -> u64 {
-        self.data.count() + self.uncertain.count
+    pub(crate) fn matched_count(&self) -> u64 {
+        self.data.sample_count() + self.uncertain.count
     }
 }

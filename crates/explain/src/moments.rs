@@ -28,9 +28,9 @@ pub struct MomentFilter {
 
 impl MomentFilter {
     /// Whether a moment is asked for.
-    pub fn wants(&self, moment: &TraceMoment) -> bool {
+    pub fn is_wanted(&self, moment: &TraceMoment) -> bool {
         self.wants_thread(moment.tid)
-            && moment.span() >= self.min_latency
+            && moment.duration() >= self.min_latency
             && self.within.is_none_or(|(from, to)| moment.from <= to && moment.to >= from)
     }
 
@@ -78,25 +78,25 @@ impl WakeUps {
             }
             EventKind::Waking { task, prio, target }
             | EventKind::Wakeup { task, prio, target, new: false } => {
-                self.is_seen(event);
-                self.wakes(event.at, task, prio, target);
+                self.note_running(event);
+                self.on_wakeup(event.at, task, prio, target);
             }
             EventKind::Switch { prev_state, next, next_prio, .. } => {
-                self.is_seen(event);
+                self.note_running(event);
                 self.running.insert(event.cpu, next);
                 self.leaving.insert(event.cpu, event.tid);
-                self.ends(next, event, Some(next_prio));
+                self.end_wakeup(next, event, Some(next_prio));
                 if prev_state == TaskState::Dead {
                     self.woken.remove(&event.tid);
                 }
             }
-            _ if event.what.group().is_some() => self.is_seen(event),
+            _ if event.what.group().is_some() => self.note_running(event),
             _ => {}
         }
     }
 
     /// An event of a thread shows that it has a CPU, where the kernel hides the switch to it.
-    fn is_seen(&mut self, event: &Event) {
+    fn note_running(&mut self, event: &Event) {
         let leaves = self.leaving.remove(&event.cpu) == Some(event.tid);
         if leaves && may_be_in_switch(&event.what) {
             self.leaving.insert(event.cpu, event.tid);
@@ -104,11 +104,11 @@ impl WakeUps {
         }
         if event.cpu != Event::NO_CPU && self.running.get(&event.cpu) != Some(&event.tid) {
             self.running.insert(event.cpu, event.tid);
-            self.ends(event.tid, event, None);
+            self.end_wakeup(event.tid, event, None);
         }
     }
 
-    fn wakes(&mut self, at: MonotonicNs, task: Tid, prio: i16, cpu: u16) {
+    fn on_wakeup(&mut self, at: MonotonicNs, task: Tid, prio: i16, cpu: u16) {
         // One that runs goes on without a switch.
         let runs = self.running.values().any(|running| *running == task);
         if task == Tid::IDLE || runs || !self.filter.wants_thread(task) {
@@ -121,7 +121,7 @@ impl WakeUps {
         }
     }
 
-    fn ends(&mut self, tid: Tid, event: &Event, prio: Option<i16>) {
+    fn end_wakeup(&mut self, tid: Tid, event: &Event, prio: Option<i16>) {
         let Some(woken) = self.woken.remove(&tid) else { return };
         self.add(
             tid,
@@ -133,14 +133,14 @@ impl WakeUps {
 
     fn add(&mut self, tid: Tid, woken: Woken, to: MonotonicNs, at_least: bool) {
         let took = to - woken.at;
-        let moment = TraceMoment::until(MomentSource::WakeUp, to, took, tid);
+        let moment = TraceMoment::from_end(MomentSource::WakeUp, to, took, tid);
         let moment = TraceMoment { cpu: Some(woken.cpu), at_least, ..moment };
-        if !self.filter.wants(&moment) {
+        if !self.filter.is_wanted(&moment) {
             return;
         }
         self.count += 1;
         let worst = &mut self.worst[usize::from(woken.prio >= MAX_RT_PRIO)];
-        let place = worst.partition_point(|other| other.span() >= took);
+        let place = worst.partition_point(|other| other.duration() >= took);
         if place < KEPT_WAKEUPS {
             worst.insert(place, moment);
             worst.truncate(KEPT_WAKEUPS);
@@ -162,8 +162,8 @@ impl WakeUps {
 
 /// When a thread was due whose sample of this length ended before `moment.to`: its own timer shows
 /// it, which the sample was measured from. `events` are those of the thread before.
-pub fn anchored(moment: &TraceMoment, events: &[Event]) -> TraceMoment {
-    let took = moment.span();
+pub fn anchor_to_timer(moment: &TraceMoment, events: &[Event]) -> TraceMoment {
+    let took = moment.duration();
     let of_thread = || events.iter().rev().filter(|of| of.tid == moment.tid && of.at <= moment.to);
     let expiry = of_thread().find_map(|event| match event.what {
         EventKind::HrtimerStart { expires, .. } if expires + took <= moment.to => Some(expires),
@@ -185,7 +185,7 @@ pub fn anchored(moment: &TraceMoment, events: &[Event]) -> TraceMoment {
 pub fn explain_stated(moment: &TraceMoment, events: &[Event]) -> Explanation {
     let (from, to) = (moment.from, moment.to.max(moment.from));
     let cpu = moment.cpu.unwrap_or(Event::NO_CPU);
-    let here: Vec<usize> = (0..events.len())
+    let cpu_places: Vec<usize> = (0..events.len())
         .filter(|place| {
             let event = &events[*place];
             event.cpu == cpu && event.at >= from && event.at <= to
@@ -204,13 +204,13 @@ pub fn explain_stated(moment: &TraceMoment, events: &[Event]) -> Explanation {
         to,
         cpu: moment.cpu,
         prio: None,
-        stack: stack.filter(|_| cause.task() == Some(running)),
-        evidence: if cause == Cause::Unknown { Vec::new() } else { here.clone() },
+        stack: stack.filter(|_| cause.responsible_task() == Some(running)),
+        evidence: if cause == Cause::Unknown { Vec::new() } else { cpu_places.clone() },
         meanwhile: Vec::new(),
     };
     let mut parts: Vec<Part> = Vec::new();
-    let whole = stated(moment, here.iter().map(|place| &events[*place]));
-    for (cause, from, to) in divided(&moment.noises, &whole, from, to) {
+    let whole = stated_causes(moment, cpu_places.iter().map(|place| &events[*place]));
+    for (cause, from, to) in divide_interval(&moment.noises, &whole, from, to) {
         match parts.last_mut().filter(|last| last.cause == cause) {
             Some(last) => last.to = to,
             None => parts.push(part(cause, from, to)),
@@ -230,7 +230,7 @@ pub fn explain_stated(moment: &TraceMoment, events: &[Event]) -> Explanation {
 }
 
 /// What the source of a moment states of it, and from when on.
-fn stated<'e>(
+fn stated_causes<'e>(
     moment: &TraceMoment,
     events: impl Iterator<Item = &'e Event>,
 ) -> Vec<(MonotonicNs, Cause)> {
@@ -248,10 +248,10 @@ fn stated<'e>(
                 _ => None,
             });
             let of_both = moment.words.starts_with("preempt");
-            let mut all: Vec<_> = by_flags.filter(|_| of_both).collect();
-            let first = all.first().map_or(off(moment.tid), |(_, cause)| *cause);
-            all.insert(0, (from, first));
-            all
+            let mut flag_causes: Vec<_> = by_flags.filter(|_| of_both).collect();
+            let first = flag_causes.first().map_or(off(moment.tid), |(_, cause)| *cause);
+            flag_causes.insert(0, (from, first));
+            flag_causes
         }
         (MomentSource::PreemptoffTracer, _) => vec![(from, not_preempted)],
         (MomentSource::Hwlat, _) => vec![(from, Cause::Hardware)],
@@ -275,7 +275,7 @@ struct NoiseSpan {
 
 impl NoiseSpan {
     /// What this can interrupt is lower; interrupts, other interrupts, too.
-    fn level(what: NoiseKind) -> u8 {
+    fn interrupt_level(what: NoiseKind) -> u8 {
         match what {
             NoiseKind::Thread(_) => 0,
             NoiseKind::Softirq(_) => 1,
@@ -286,19 +286,19 @@ impl NoiseSpan {
 }
 
 /// Nested noises in the order of time: one ends after its own time and that of what interrupts it.
-fn spans(noises: &[Noise]) -> Vec<NoiseSpan> {
+fn noise_spans(noises: &[Noise]) -> Vec<NoiseSpan> {
     let mut sorted: Vec<&Noise> = noises.iter().collect();
     sorted.sort_by_key(|noise| (noise.from, Reverse(noise.own)));
     let bare = |noise: &&Noise| NoiseSpan { what: noise.what, from: noise.from, to: noise.from };
     let mut spans: Vec<NoiseSpan> = sorted.iter().map(bare).collect();
     // The ends of what may be within are known: of interrupts the last ones first.
     let mut order: Vec<usize> = (0..sorted.len()).collect();
-    order.sort_by_key(|place| Reverse((NoiseSpan::level(sorted[*place].what), *place)));
+    order.sort_by_key(|place| Reverse((NoiseSpan::interrupt_level(sorted[*place].what), *place)));
     for place in order {
         let noise = sorted[place];
         let (mut to, mut counted) = (noise.from + noise.own, noise.from);
         for (other, span) in spans.iter().enumerate() {
-            let [inner, outer] = [span.what, noise.what].map(NoiseSpan::level);
+            let [inner, outer] = [span.what, noise.what].map(NoiseSpan::interrupt_level);
             let nested = matches!(noise.what, NoiseKind::Irq(_)) && inner == outer && other > place;
             if (inner > outer || nested) && span.from < to && span.to > counted {
                 to = to + (span.to - span.from.max(counted));
@@ -323,36 +323,39 @@ pub struct NoiseOriginator {
 }
 
 /// The originators among the noises of a moment, in the order of time.
-pub fn originators(noises: &[Noise], names: &Names) -> Vec<NoiseOriginator> {
+pub fn noise_originators(noises: &[Noise], names: &Names) -> Vec<NoiseOriginator> {
     let task = |noise: &Noise| match noise.what {
         NoiseKind::Thread(tid) => Some((tid, noise.own)),
         _ => None,
     };
-    let is_called = |tid: Tid, begin: &str| names.task(tid).starts_with(begin);
-    let spans = spans(noises);
-    let mut all: Vec<&Noise> = noises.iter().collect();
-    all.sort_by_key(|noise| (noise.from, Reverse(noise.own)));
-    let of = |(place, noise): (usize, &&Noise)| {
+    let is_called = |tid: Tid, begin: &str| names.task_name(tid).starts_with(begin);
+    let spans = noise_spans(noises);
+    let mut sorted_noises: Vec<&Noise> = noises.iter().collect();
+    sorted_noises.sort_by_key(|noise| (noise.from, Reverse(noise.own)));
+    let originator_of = |(place, noise): (usize, &&Noise)| {
         let NoiseKind::Irq(irq) = noise.what else { return None };
-        let mut later = (place + 1..all.len()).filter(|later| task(all[*later]).is_some());
+        let mut later =
+            (place + 1..sorted_noises.len()).filter(|later| task(sorted_noises[*later]).is_some());
         // Until the interrupt comes again, its next thread is that of this one.
-        let again = all[place + 1..].iter().position(|other| other.what == noise.what);
-        let own = format!("irq/{irq}-");
+        let next_same =
+            sorted_noises[place + 1..].iter().position(|other| other.what == noise.what);
+        let thread_prefix = format!("irq/{irq}-");
         let thread = later.find(|later| {
-            again.is_none_or(|again| *later < place + 1 + again)
-                && task(all[*later]).is_some_and(|(tid, _)| is_called(tid, &own))
+            next_same.is_none_or(|again| *later < place + 1 + again)
+                && task(sorted_noises[*later])
+                    .is_some_and(|(tid, _)| is_called(tid, &thread_prefix))
         })?;
         let after = later.next().filter(|after| {
-            all[*after].from - spans[thread].to <= DIRECTLY
-                && task(all[*after]).is_some_and(|(tid, _)| is_called(tid, "kworker/"))
+            sorted_noises[*after].from - spans[thread].to <= DIRECTLY
+                && task(sorted_noises[*after]).is_some_and(|(tid, _)| is_called(tid, "kworker/"))
         });
-        let after = after.and_then(|after| task(all[after]));
-        Some(NoiseOriginator { irq, thread: task(all[thread])?, after })
+        let after = after.and_then(|after| task(sorted_noises[after]));
+        Some(NoiseOriginator { irq, thread: task(sorted_noises[thread])?, after })
     };
-    all.iter().enumerate().filter_map(of).collect()
+    sorted_noises.iter().enumerate().filter_map(originator_of).collect()
 }
 
-fn cause(what: NoiseKind) -> Cause {
+fn noise_cause(what: NoiseKind) -> Cause {
     match what {
         NoiseKind::Nmi => Cause::Interrupt(Interrupt::Vector(NMI)),
         NoiseKind::Irq(irq) => Cause::Interrupt(Interrupt::Hard(irq)),
@@ -366,26 +369,26 @@ const NMI: u8 = 2;
 
 /// An interval, divided among noises: what can interrupt the others has the time, among these what
 /// began last, and without one the cause of the whole.
-fn divided(
+fn divide_interval(
     noises: &[Noise],
     whole: &[(MonotonicNs, Cause)],
     from: MonotonicNs,
     to: MonotonicNs,
 ) -> Vec<(Cause, MonotonicNs, MonotonicNs)> {
-    let spans = spans(noises);
+    let spans = noise_spans(noises);
     let mut cuts: Vec<MonotonicNs> = spans.iter().flat_map(|span| [span.from, span.to]).collect();
     cuts.extend(whole.iter().map(|(at, _)| *at).chain([from, to]));
     cuts.retain(|cut| *cut >= from && *cut <= to);
     cuts.sort_unstable();
     cuts.dedup();
-    let of = |at: MonotonicNs| {
+    let cause_at = |at: MonotonicNs| {
         let inner = spans.iter().filter(|span| span.from <= at && at < span.to);
-        let inner = inner.max_by_key(|span| NoiseSpan::level(span.what));
+        let inner = inner.max_by_key(|span| NoiseSpan::interrupt_level(span.what));
         let of_whole = || whole.iter().rev().find(|(since, _)| *since <= at);
         match inner {
-            Some(span) => cause(span.what),
+            Some(span) => noise_cause(span.what),
             None => of_whole().map_or(Cause::Unknown, |(_, cause)| *cause),
         }
     };
-    cuts.windows(2).map(|pair| (of(pair[0]), pair[0], pair[1])).collect()
+    cuts.windows(2).map(|pair| (cause_at(pair[0]), pair[0], pair[1])).collect()
 }

@@ -59,7 +59,7 @@ impl OccupyingThread {
 }
 
 impl Occupancy {
-    fn of(&mut self, tid: Tid) -> Option<&mut OccupyingThread> {
+    fn track_thread(&mut self, tid: Tid) -> Option<&mut OccupyingThread> {
         if tid == Tid::IDLE {
             return None;
         }
@@ -71,12 +71,12 @@ impl Occupancy {
     }
 
     /// The sums of one thread.
-    pub fn thread(&self, tid: Tid) -> Option<ActivityTimes> {
+    pub fn thread_times(&self, tid: Tid) -> Option<ActivityTimes> {
         self.threads.get(&tid).map(|thread| thread.times)
     }
 
     /// The sums with their names.
-    pub fn document(
+    pub fn to_document(
         &self,
         warnings: TrackerWarnings,
         names: &Names,
@@ -87,24 +87,24 @@ impl Occupancy {
             covered: Covered {
                 began: recorded.began.ns(),
                 ended: recorded.ended.ns(),
-                lost: recorded.lost(),
+                lost: recorded.lost_count(),
                 untracked: self.untracked.saturating_add(warnings.untracked),
             },
             contradictions: warnings.contradictions,
-            cpus: self.cpus(names),
-            processes: self.processes(names),
-            interrupts: self.interrupts(names),
+            cpus: self.cpu_occupancies(names),
+            processes: self.process_occupancies(names),
+            interrupts: self.interrupt_occupancies(names),
             findings: recorded.findings.clone(),
         }
     }
 
-    fn cpus(&self, names: &Names) -> Vec<CpuOccupancy> {
+    fn cpu_occupancies(&self, names: &Names) -> Vec<CpuOccupancy> {
         let mut tasks: BTreeMap<u16, Vec<RanTask>> = BTreeMap::new();
         for ((cpu, tid), ns) in &self.shares {
             let ran = RanTask {
                 cpu: *cpu,
                 kind: "task".into(),
-                who: names.task(*tid),
+                who: names.task_name(*tid),
                 tid: Some(tid.0),
                 ns: *ns,
             };
@@ -119,7 +119,7 @@ impl Occupancy {
         self.cpus.iter().map(cpu).collect()
     }
 
-    fn processes(&self, names: &Names) -> Vec<ProcessOccupancy> {
+    fn process_occupancies(&self, names: &Names) -> Vec<ProcessOccupancy> {
         let mut processes: BTreeMap<Option<u32>, Vec<ThreadOccupancy>> = BTreeMap::new();
         // In a recording limited to some tasks, others are only seen in passing and are unknown.
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| thread.is_followed()) {
@@ -127,7 +127,7 @@ impl Occupancy {
                 names.tasks.get(tid).map(|task| task.process).filter(|process| *process != 0);
             processes.entry(process).or_default().push(ThreadOccupancy {
                 tid: tid.0,
-                name: names.task(*tid),
+                name: names.task_name(*tid),
                 times: thread.times,
                 longest_ready: thread.longest_ready.map(|(span, _)| span.ns()),
                 longest_ready_at: thread.longest_ready.map(|(_, at)| at.ns()),
@@ -144,29 +144,29 @@ impl Occupancy {
             let name = leader.map(|leader| leader.comm.clone()).or(first).unwrap_or_default();
             ProcessOccupancy { process, name, times, threads }
         };
-        let mut all: Vec<ProcessOccupancy> = processes.into_iter().map(process).collect();
-        all.sort_by_key(|process| (-process.times.running, process.process));
-        all
+        let mut occupancies: Vec<ProcessOccupancy> = processes.into_iter().map(process).collect();
+        occupancies.sort_by_key(|process| (-process.times.running, process.process));
+        occupancies
     }
 
-    fn interrupts(&self, names: &Names) -> Vec<InterruptOccupancy> {
+    fn interrupt_occupancies(&self, names: &Names) -> Vec<InterruptOccupancy> {
         let one = |((what, cpu), served): (&(Interrupt, u16), &ServedOccupancy)| {
             let (kind, name) = interrupt_name(*what, names);
             let ServedOccupancy { count, own, max } = *served;
             InterruptOccupancy { kind: kind.into(), name, cpu: *cpu, count, ns: own, max }
         };
-        let mut all: Vec<InterruptOccupancy> = self.interrupts.iter().map(one).collect();
-        all.sort_by_key(|interrupt| -interrupt.ns);
-        all
+        let mut occupancies: Vec<InterruptOccupancy> = self.interrupts.iter().map(one).collect();
+        occupancies.sort_by_key(|interrupt| -interrupt.ns);
+        occupancies
     }
 }
 
 /// The kind and the name of an interrupt.
 pub(crate) fn interrupt_name(what: Interrupt, names: &Names) -> (&'static str, String) {
     match what {
-        Interrupt::Hard(irq) => ("irq", names.irq(irq)),
-        Interrupt::Vector(vector) => ("vector", names.vector(vector)),
-        Interrupt::Soft(vector) => ("softirq", names.softirq(vector)),
+        Interrupt::Hard(irq) => ("irq", names.irq_name(irq)),
+        Interrupt::Vector(vector) => ("vector", names.vector_name(vector)),
+        Interrupt::Soft(vector) => ("softirq", names.softirq_name(vector)),
     }
 }
 
@@ -188,8 +188,8 @@ fn add(sum: ActivityTimes, more: ActivityTimes) -> ActivityTimes {
 }
 
 impl SpanSink for Occupancy {
-    fn thread(&mut self, span: &ThreadSpan) {
-        let Some(thread) = self.of(span.tid) else { return };
+    fn on_thread_span(&mut self, span: &ThreadSpan) {
+        let Some(thread) = self.track_thread(span.tid) else { return };
         let ns = (span.to - span.from).ns();
         let times = &mut thread.times;
         match span.doing {
@@ -215,7 +215,7 @@ impl SpanSink for Occupancy {
         }
     }
 
-    fn cpu(&mut self, span: &CpuSpan) {
+    fn on_cpu_span(&mut self, span: &CpuSpan) {
         let ns = (span.to - span.from).ns();
         let cpu = self.cpus.entry(span.cpu).or_default();
         match span.tid {
@@ -233,7 +233,7 @@ impl SpanSink for Occupancy {
         }
     }
 
-    fn interrupt(&mut self, span: &InterruptSpan) {
+    fn on_interrupt_span(&mut self, span: &InterruptSpan) {
         let served = self.interrupts.entry((span.what, span.cpu)).or_default();
         served.count += u64::from(span.whole);
         served.own += span.own.ns();
@@ -241,15 +241,15 @@ impl SpanSink for Occupancy {
         served.max = served.max.max(whole);
         if span.depth == 0 {
             self.cpus.entry(span.cpu).or_default().interrupts += whole;
-            if let Some(thread) = self.of(span.tid) {
+            if let Some(thread) = self.track_thread(span.tid) {
                 thread.times.interrupted += whole;
             }
         }
     }
 
-    fn switch(&mut self, mark: &SwitchMark) {
+    fn on_switch(&mut self, mark: &SwitchMark) {
         self.cpus.entry(mark.cpu).or_default().switches += 1;
-        let Some(thread) = self.of(mark.prev) else { return };
+        let Some(thread) = self.track_thread(mark.prev) else { return };
         match mark.state {
             // As the kernel counts: a task that yields was still runnable (__schedule in
             // kernel/sched/core.c).
@@ -260,14 +260,14 @@ impl SpanSink for Occupancy {
         }
     }
 
-    fn migration(&mut self, mark: &MigrationMark) {
-        if let Some(thread) = self.of(mark.tid) {
+    fn on_migration(&mut self, mark: &MigrationMark) {
+        if let Some(thread) = self.track_thread(mark.tid) {
             thread.times.migrations += 1;
         }
     }
 
-    fn wake(&mut self, mark: &WakeMark) {
-        if let Some(thread) = self.of(mark.task) {
+    fn on_wake(&mut self, mark: &WakeMark) {
+        if let Some(thread) = self.track_thread(mark.task) {
             thread.times.wakeups += 1;
         }
     }
@@ -291,11 +291,11 @@ mod tests {
             50 switch R -> 8
             60 switch D -> 7"
         );
-        let coverage = Coverage::between(MonotonicNs(0), MonotonicNs(100));
+        let coverage = Coverage::from_span(MonotonicNs(0), MonotonicNs(100));
         let mut tracker = Tracker::new(coverage, Gaps::default(), Occupancy::default());
         events.iter().for_each(|event| tracker.push(event));
         let (occupancy, warnings) = tracker.finish();
-        let times = occupancy.thread(Tid(7)).unwrap();
+        let times = occupancy.thread_times(Tid(7)).unwrap();
         assert_eq!(
             times,
             ActivityTimes {
@@ -316,7 +316,7 @@ mod tests {
             ended: MonotonicNs(100),
             ..Recorded::without_events("none", MonotonicNs(0))
         };
-        let document = occupancy.document(warnings, &names, &recorded);
+        let document = occupancy.to_document(warnings, &names, &recorded);
         let cpu = &document.cpus[0];
         assert_eq!(
             (cpu.busy, cpu.idle, cpu.unknown, cpu.interrupts, cpu.switches),

@@ -17,7 +17,7 @@ mod results;
 mod tests;
 
 pub use crate::intervals::{IntervalEnd, MatchedPair, PairFigures, Uncertain};
-pub use document::{WorstDetail, document, gate, windows};
+pub use document::{WorstDetail, apply_validity, build_document, worst_windows};
 pub use endpoint::{Endpoint, EndpointError};
 pub use matcher::Matcher;
 pub use pairing::{Pairing, PairingOptions, PreparedPairing};

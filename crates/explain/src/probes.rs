@@ -9,11 +9,14 @@ use std::collections::BTreeMap;
 const SEVERAL: i64 = 5;
 
 /// Findings about the figures of probed functions.
-pub fn findings(names: &Names, figures: &BTreeMap<FunctionId, FunctionFigures>) -> Vec<Finding> {
+pub(crate) fn probe_findings(
+    names: &Names,
+    figures: &BTreeMap<FunctionId, FunctionFigures>,
+) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for cost in &names.probe_costs {
         if names.functions.iter().any(|function| function.site == cost.site) {
-            findings.push(price(cost));
+            findings.push(cost_finding(cost));
         }
     }
     let mut sites: Vec<&String> = names.lines.iter().flat_map(|line| &line.sites).collect();
@@ -24,22 +27,22 @@ pub fn findings(names: &Names, figures: &BTreeMap<FunctionId, FunctionFigures>) 
     for (place, function) in names.functions.iter().enumerate() {
         let figures = figures.get(&FunctionId(place as u32));
         let cost = names.probe_costs.iter().find(|cost| cost.site == function.site);
-        let median = figures.filter(|figures| figures.calls.data.count() > 0);
+        let median = figures.filter(|figures| figures.calls.data.sample_count() > 0);
         let median =
             median.map(|figures| Nanos(figures.calls.data.whole.value_at_quantile(0.5) as i64));
         if let (Some(cost), Some(median)) = (cost, median)
             && median.ns() < SEVERAL * cost.measured_median.ns()
         {
-            findings.push(dominated(&function.name, median, cost));
+            findings.push(dominance_finding(&function.name, median, cost));
         }
         if let Some(calls) = names.calls.get(place) {
-            findings.extend(uncounted(&function.name, calls));
+            findings.extend(uncounted_finding(&function.name, calls));
         }
     }
     findings
 }
 
-fn price(cost: &ProbeCost) -> Finding {
+fn cost_finding(cost: &ProbeCost) -> Finding {
     let site = match cost.site.as_str() {
         "" => "functions".to_owned(),
         "single-stepped" => "functions whose first instruction the kernel single-steps".to_owned(),
@@ -48,21 +51,21 @@ fn price(cost: &ProbeCost) -> Finding {
     let message = format!(
         "probes on {site}: an empty one is measured as {} (nothing is subtracted), and every call \
          takes {} longer",
-        cost.measured_median.readable(),
-        cost.added.readable()
+        cost.measured_median.to_readable(),
+        cost.added.to_readable()
     );
     let evidence = format!(
         "median of {} calls of an empty function on this machine; min {}, p99 {}",
         cost.calls,
-        cost.measured_min.readable(),
-        cost.measured_p99.readable()
+        cost.measured_min.to_readable(),
+        cost.measured_p99.to_readable()
     );
-    Finding::new("probe-cost", Severity::Note, "probes", message).evidence(evidence)
+    Finding::new("probe-cost", Severity::Note, "probes", message).with_evidence(evidence)
 }
 
 /// A call has two probes, a passage of a line one: the overhead of a call is an upper bound.
 fn price_of_lines(cost: &ProbeCost) -> Finding {
-    let added = cost.added.readable();
+    let added = cost.added.to_readable();
     let message = format!(
         "probes on source lines: each passage takes up to {added} longer, and an interval from \
          line to line contains up to that of the probes at its ends (nothing is subtracted)"
@@ -74,27 +77,27 @@ fn price_of_lines(cost: &ProbeCost) -> Finding {
     };
     let evidence =
         format!("what entry and return of {} calls {site} take longer on this machine", cost.calls);
-    Finding::new("probe-cost-lines", Severity::Note, "probes", message).evidence(evidence)
+    Finding::new("probe-cost-lines", Severity::Note, "probes", message).with_evidence(evidence)
 }
 
-fn dominated(name: &str, median: Nanos, cost: &ProbeCost) -> Finding {
+fn dominance_finding(name: &str, median: Nanos, cost: &ProbeCost) -> Finding {
     let message = format!(
         "probe overhead dominates: half of its calls are shorter than {SEVERAL} times the cost of \
          the probe"
     );
     let evidence = format!(
         "median {}; an empty function {}",
-        median.readable(),
-        cost.measured_median.readable()
+        median.to_readable(),
+        cost.measured_median.to_readable()
     );
     let remedy = "probe its caller, or add test points (docs/testpoints.md)";
     Finding::new("probe-dominates", Severity::Warning, name, message)
-        .evidence(evidence)
-        .remedy(remedy)
+        .with_evidence(evidence)
+        .with_remedy(remedy)
 }
 
 /// Calls in no figure.
-fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
+fn uncounted_finding(name: &str, calls: &CallCounts) -> Option<Finding> {
     let accounted = calls.returned + calls.left + calls.too_deep + calls.no_room;
     let parts = [
         (calls.left, "left by longjmp, an exception or the exit of the thread"),
@@ -112,7 +115,7 @@ fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
         (_, false) => {
             let message = "some of its calls are not in the figures";
             Finding::new("calls-not-timed", Severity::Note, name, message)
-                .evidence(format!("of {} calls: {parts}", calls.entered))
+                .with_evidence(format!("of {} calls: {parts}", calls.entered))
         }
     };
     Some(found)
@@ -152,7 +155,7 @@ mod tests {
             functions.push(&events!("{} cpu0 7 call 0 began={began}", began + span)[0], &gaps);
         }
         let (figures, _) = functions.finish();
-        findings(&names, &figures)
+        probe_findings(&names, &figures)
             .iter()
             .map(|finding| format!("{}: {}", finding.id, finding.message))
             .collect()

@@ -94,14 +94,14 @@ impl ScopeReader {
         }
         match kind {
             PointKind::Begin => {
-                self.begin(event.tid, point, event.at);
+                self.begin_scope(event.tid, point, event.at);
                 None
             }
-            _ => self.end(event.tid, point, event.at, gaps),
+            _ => self.end_scope(event.tid, point, event.at, gaps),
         }
     }
 
-    fn begin(&mut self, tid: Tid, point: PointId, at: MonotonicNs) {
+    fn begin_scope(&mut self, tid: Tid, point: PointId, at: MonotonicNs) {
         self.figures.entry(point).or_insert_with(ScopeFigures::new);
         let open = self.open.entry(tid).or_default();
         if let Some(last) = open.last_mut() {
@@ -122,7 +122,13 @@ impl ScopeReader {
         });
     }
 
-    fn end(&mut self, tid: Tid, point: PointId, at: MonotonicNs, gaps: &Gaps) -> Option<Nanos> {
+    fn end_scope(
+        &mut self,
+        tid: Tid,
+        point: PointId,
+        at: MonotonicNs,
+        gaps: &Gaps,
+    ) -> Option<Nanos> {
         let open = self.open.get_mut(&tid)?;
         let place = open.iter().rposition(|one| one.point == point)?;
         let is_last = place + 1 == open.len();
@@ -141,7 +147,7 @@ impl ScopeReader {
         }
         let figures = self.figures.get_mut(&point)?;
         figures.threads.insert(tid);
-        if gaps.within(LossScope::Thread(tid), ended.began, at).is_some() {
+        if gaps.gap_within(LossScope::Thread(tid), ended.began, at).is_some() {
             figures.uncertain += 1;
             return None;
         }
@@ -149,8 +155,8 @@ impl ScopeReader {
         figures.recursive += u64::from(recursive);
         figures.total += span - ended.counted;
         figures.exclusive_total += ended.exclusive;
-        record(&mut figures.inclusive, ended.began, at);
-        record(&mut figures.exclusive, ended.began, ended.began + ended.exclusive);
+        record_interval(&mut figures.inclusive, ended.began, at);
+        record_interval(&mut figures.exclusive, ended.began, ended.began + ended.exclusive);
         Some(ended.exclusive)
     }
 
@@ -169,7 +175,7 @@ impl ScopeReader {
 
 impl ScopeReport {
     /// The share of these scopes in the time of all; `None` if that is zero.
-    pub fn share(&self, figures: &ScopeFigures) -> Option<f64> {
+    pub(crate) fn share_of_time(&self, figures: &ScopeFigures) -> Option<f64> {
         (self.total > Nanos::ZERO)
             .then(|| figures.exclusive_total.ns() as f64 / self.total.ns() as f64)
     }
@@ -191,10 +197,14 @@ impl ScopeFigures {
     }
 }
 
-fn record(data: &mut SeriesData, from: MonotonicNs, to: MonotonicNs) {
-    let sample =
-        Sample { seq: data.count(), due: ClockNs(from.ns()), woke: ClockNs(to.ns()), cpu: 0 };
-    data.record(&sample, 0);
+fn record_interval(data: &mut SeriesData, from: MonotonicNs, to: MonotonicNs) {
+    let sample = Sample {
+        seq: data.sample_count(),
+        due: ClockNs(from.ns()),
+        woke: ClockNs(to.ns()),
+        cpu: 0,
+    };
+    data.record_sample(&sample, 0);
 }
 
 #[cfg(test)]

@@ -34,13 +34,13 @@ pub struct Hole {
 
 /// The holes in the recording of several CPUs; `events` in order of time. A single CPU proves
 /// nothing.
-pub(crate) fn holes(events: &[Event]) -> Vec<Hole> {
+pub(crate) fn find_holes(events: &[Event]) -> Vec<Hole> {
     let mut holes = Vec::new();
     let mut last: Option<MonotonicNs> = None;
     for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU)
     {
         if last.is_some_and(|last| event.at - last >= OVERDUE) {
-            holes.extend(last.and_then(|last| hole(events, last, place)));
+            holes.extend(last.and_then(|last| find_hole(events, last, place)));
         }
         last = Some(event.at);
     }
@@ -48,7 +48,7 @@ pub(crate) fn holes(events: &[Event]) -> Vec<Hole> {
 }
 
 /// The hole that ends with the event at `place`, if timers prove one.
-fn hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole> {
+fn find_hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole> {
     let to = events.get(place)?.at;
     let (mut cpus, mut looked) = (CpuSet::new(), std::collections::HashMap::<u16, usize>::new());
     let (mut evidence, mut from) = (Vec::new(), to);
@@ -89,10 +89,10 @@ impl DelayedTimer {
     /// and expired together, within half of their delay, as a hypervisor returns CPUs one by one. A
     /// single CPU may have interrupts disabled; two that return together were not running. The
     /// accounting has the same rule (docs/reference/account.md).
-    pub fn proves(&self, other: &DelayedTimer) -> bool {
-        let apart = Nanos((self.to - other.to).ns().abs());
+    pub(crate) fn has_common_cause(&self, other: &DelayedTimer) -> bool {
+        let distance = Nanos((self.to - other.to).ns().abs());
         self.cpu != other.cpu
-            && apart.ns() * 2 <= (self.to - self.from).min(other.to - other.from).ns()
+            && distance.ns() * 2 <= (self.to - self.from).min(other.to - other.from).ns()
     }
 }
 
@@ -105,30 +105,31 @@ struct Silence {
 }
 
 /// The timers delayed through a silence of their CPU; `events` in order of time.
-pub fn waits(events: &[Event]) -> Vec<DelayedTimer> {
+pub(crate) fn delayed_timers(events: &[Event]) -> Vec<DelayedTimer> {
     let mut cpus = std::collections::HashMap::<u16, Silence>::new();
     let mut waits = Vec::new();
     for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU)
     {
-        let known = cpus.entry(event.cpu).or_insert(Silence { last: event.at, silence: None });
-        known.silence = match known.silence {
+        let cpu_silence =
+            cpus.entry(event.cpu).or_insert(Silence { last: event.at, silence: None });
+        cpu_silence.silence = match cpu_silence.silence {
             // A CPU with missing events was not silent.
             _ if matches!(event.what, EventKind::Lost { .. }) => None,
-            _ if event.at - known.last >= OVERDUE => Some((known.last, event.at, 0)),
+            _ if event.at - cpu_silence.last >= OVERDUE => Some((cpu_silence.last, event.at, 0)),
             Some((from, to, since)) if since < NEARBY && event.at - to <= RETURN => {
                 Some((from, to, since + 1))
             }
             _ => None,
         };
-        known.last = event.at;
+        cpu_silence.last = event.at;
         let EventKind::HrtimerExpireEntry { expires: Some(expires), .. } = event.what else {
             continue;
         };
-        if let Some((from, to, _)) = known.silence
+        if let Some((from, to, _)) = cpu_silence.silence
             && to - expires.max(from) >= OVERDUE
         {
             waits.push(DelayedTimer { cpu: event.cpu, from: expires.max(from), to, place });
-            known.silence = None;
+            cpu_silence.silence = None;
         }
     }
     waits
@@ -137,13 +138,13 @@ pub fn waits(events: &[Event]) -> Vec<DelayedTimer> {
 /// The intervals in which one CPU was taken although others were not: a timer of another CPU was
 /// overdue as well, and expired together with its own.
 pub(crate) fn holes_of(cpu: u16, waits: &[DelayedTimer]) -> Vec<Hole> {
-    let own = waits.iter().filter(|wait| wait.cpu == cpu);
+    let own_waits = waits.iter().filter(|wait| wait.cpu == cpu);
     let hole = |own: &DelayedTimer| {
-        let other = waits.iter().find(|other| own.proves(other))?;
-        let evidence = vec![own.place.min(other.place), own.place.max(other.place)];
+        let other_wait = waits.iter().find(|other| own.has_common_cause(other))?;
+        let evidence = vec![own.place.min(other_wait.place), own.place.max(other_wait.place)];
         Some(Hole { cpu: Some(cpu), from: own.from, to: own.to, evidence })
     };
-    own.filter_map(hole).collect()
+    own_waits.filter_map(hole).collect()
 }
 
 #[cfg(test)]
@@ -164,7 +165,7 @@ mod tests {
             to: MonotonicNs(20_000_000),
             evidence: vec![2, 3],
         };
-        assert_eq!(holes(&events), [hole]);
+        assert_eq!(find_holes(&events), [hole]);
     }
 
     #[test]
@@ -175,7 +176,7 @@ mod tests {
             20_000_100 {busy}
             25ms cpu1 hrtimer_entry 1 expires=3ms"
         );
-        assert_eq!(holes(&events).len(), 1);
+        assert_eq!(find_holes(&events).len(), 1);
     }
 
     #[test]
@@ -184,7 +185,7 @@ mod tests {
             "0 cpu0 idle_enter; 1.3ms cpu1 idle_enter
             20ms cpu0 hrtimer_entry 1 expires=1ms; 20.1ms cpu1 hrtimer_entry 1 expires=3ms"
         );
-        let found = holes(&events);
+        let found = find_holes(&events);
         assert_eq!((found.len(), found[0].from), (1, MonotonicNs(1_300_000)));
     }
 
@@ -199,7 +200,7 @@ mod tests {
                 {later}"
             );
             events.sort_by_key(|event| event.at);
-            (holes(&events), waits(&events))
+            (find_holes(&events), delayed_timers(&events))
         };
         let (none, one) = waits("");
         assert_eq!((none, one.len(), holes_of(0, &one)), (vec![], 1, vec![]));
@@ -224,12 +225,12 @@ mod tests {
             "0 cpu0 idle_enter; 10 cpu1 idle_enter
             20ms cpu0 hrtimer_entry 1 expires=1ms; 20.1ms cpu1 hrtimer_entry 1 expires=20.099ms"
         );
-        assert_eq!(holes(&one), []);
+        assert_eq!(find_holes(&one), []);
         let other = events!(
             "0 cpu1 hrtimer_entry 1 expires=0; 0.9ms hrtimer_entry 1 expires=0.9ms
             1.8ms cpu0 hrtimer_entry 1 expires=10us"
         );
-        assert_eq!(holes(&other), [], "the other CPU served its timers meanwhile");
-        assert_eq!(holes(&[]), []);
+        assert_eq!(find_holes(&other), [], "the other CPU served its timers meanwhile");
+        assert_eq!(find_holes(&[]), []);
     }
 }

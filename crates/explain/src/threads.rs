@@ -19,7 +19,7 @@ mod states;
 pub(crate) mod tests;
 mod tracker;
 
-pub use lanes::{CpuLane, IdleSpan, LaneWindows, ThreadLane, WindowLanes, window};
+pub use lanes::{CpuLane, IdleSpan, LaneWindows, ThreadLane, WindowLanes};
 pub use tracker::{Coverage, Tracker, TrackerWarnings};
 
 use punctual_core::event::{FunctionId, PointId, PointKind, TaskState};
@@ -246,82 +246,82 @@ pub struct GapMark {
 /// except for interrupts, system calls, scopes and functions.
 pub trait SpanSink {
     /// A span of a thread state.
-    fn thread(&mut self, _span: &ThreadSpan) {}
+    fn on_thread_span(&mut self, _span: &ThreadSpan) {}
     /// A span of a task on a CPU.
-    fn cpu(&mut self, _span: &CpuSpan) {}
-    fn interrupt(&mut self, _span: &InterruptSpan) {}
+    fn on_cpu_span(&mut self, _span: &CpuSpan) {}
+    fn on_interrupt_span(&mut self, _span: &InterruptSpan) {}
     /// A span of an idle state, by its number.
-    fn idle(&mut self, _cpu: u16, _from: MonotonicNs, _to: MonotonicNs, _state: u32) {}
+    fn on_idle_span(&mut self, _cpu: u16, _from: MonotonicNs, _to: MonotonicNs, _state: u32) {}
     /// A system call of a thread.
-    fn syscall(&mut self, _span: &SyscallSpan) {}
+    fn on_syscall_span(&mut self, _span: &SyscallSpan) {}
     /// A begin and its end.
-    fn scope(&mut self, _span: &ScopeSpan) {}
+    fn on_scope_span(&mut self, _span: &ScopeSpan) {}
     /// A test point of any kind.
-    fn point(&mut self, _mark: &PointMark) {}
-    fn call(&mut self, _span: &CallSpan) {}
-    fn wake(&mut self, _mark: &WakeMark) {}
+    fn on_point(&mut self, _mark: &PointMark) {}
+    fn on_call_span(&mut self, _span: &CallSpan) {}
+    fn on_wake(&mut self, _mark: &WakeMark) {}
     /// A switch of a CPU.
-    fn switch(&mut self, _mark: &SwitchMark) {}
+    fn on_switch(&mut self, _mark: &SwitchMark) {}
     /// A migration of a thread.
-    fn migration(&mut self, _mark: &MigrationMark) {}
+    fn on_migration(&mut self, _mark: &MigrationMark) {}
     /// Called where a thread is seen on a CPU without a switch to it.
-    fn unseen(&mut self, _tid: Tid, _at: MonotonicNs) {}
+    fn on_unseen_switch(&mut self, _tid: Tid, _at: MonotonicNs) {}
     /// A gap in the events.
-    fn gap(&mut self, _mark: &GapMark) {}
+    fn on_gap(&mut self, _mark: &GapMark) {}
 }
 
 /// Two sinks for one pass.
 impl<A: SpanSink, B: SpanSink> SpanSink for (A, B) {
-    fn thread(&mut self, span: &ThreadSpan) {
-        self.0.thread(span);
-        self.1.thread(span);
+    fn on_thread_span(&mut self, span: &ThreadSpan) {
+        self.0.on_thread_span(span);
+        self.1.on_thread_span(span);
     }
-    fn cpu(&mut self, span: &CpuSpan) {
-        self.0.cpu(span);
-        self.1.cpu(span);
+    fn on_cpu_span(&mut self, span: &CpuSpan) {
+        self.0.on_cpu_span(span);
+        self.1.on_cpu_span(span);
     }
-    fn interrupt(&mut self, span: &InterruptSpan) {
-        self.0.interrupt(span);
-        self.1.interrupt(span);
+    fn on_interrupt_span(&mut self, span: &InterruptSpan) {
+        self.0.on_interrupt_span(span);
+        self.1.on_interrupt_span(span);
     }
-    fn idle(&mut self, cpu: u16, from: MonotonicNs, to: MonotonicNs, state: u32) {
-        self.0.idle(cpu, from, to, state);
-        self.1.idle(cpu, from, to, state);
+    fn on_idle_span(&mut self, cpu: u16, from: MonotonicNs, to: MonotonicNs, state: u32) {
+        self.0.on_idle_span(cpu, from, to, state);
+        self.1.on_idle_span(cpu, from, to, state);
     }
-    fn syscall(&mut self, span: &SyscallSpan) {
-        self.0.syscall(span);
-        self.1.syscall(span);
+    fn on_syscall_span(&mut self, span: &SyscallSpan) {
+        self.0.on_syscall_span(span);
+        self.1.on_syscall_span(span);
     }
-    fn scope(&mut self, span: &ScopeSpan) {
-        self.0.scope(span);
-        self.1.scope(span);
+    fn on_scope_span(&mut self, span: &ScopeSpan) {
+        self.0.on_scope_span(span);
+        self.1.on_scope_span(span);
     }
-    fn point(&mut self, mark: &PointMark) {
-        self.0.point(mark);
-        self.1.point(mark);
+    fn on_point(&mut self, mark: &PointMark) {
+        self.0.on_point(mark);
+        self.1.on_point(mark);
     }
-    fn call(&mut self, span: &CallSpan) {
-        self.0.call(span);
-        self.1.call(span);
+    fn on_call_span(&mut self, span: &CallSpan) {
+        self.0.on_call_span(span);
+        self.1.on_call_span(span);
     }
-    fn wake(&mut self, mark: &WakeMark) {
-        self.0.wake(mark);
-        self.1.wake(mark);
+    fn on_wake(&mut self, mark: &WakeMark) {
+        self.0.on_wake(mark);
+        self.1.on_wake(mark);
     }
-    fn switch(&mut self, mark: &SwitchMark) {
-        self.0.switch(mark);
-        self.1.switch(mark);
+    fn on_switch(&mut self, mark: &SwitchMark) {
+        self.0.on_switch(mark);
+        self.1.on_switch(mark);
     }
-    fn migration(&mut self, mark: &MigrationMark) {
-        self.0.migration(mark);
-        self.1.migration(mark);
+    fn on_migration(&mut self, mark: &MigrationMark) {
+        self.0.on_migration(mark);
+        self.1.on_migration(mark);
     }
-    fn unseen(&mut self, tid: Tid, at: MonotonicNs) {
-        self.0.unseen(tid, at);
-        self.1.unseen(tid, at);
+    fn on_unseen_switch(&mut self, tid: Tid, at: MonotonicNs) {
+        self.0.on_unseen_switch(tid, at);
+        self.1.on_unseen_switch(tid, at);
     }
-    fn gap(&mut self, mark: &GapMark) {
-        self.0.gap(mark);
-        self.1.gap(mark);
+    fn on_gap(&mut self, mark: &GapMark) {
+        self.0.on_gap(mark);
+        self.1.on_gap(mark);
     }
 }

@@ -85,7 +85,7 @@ impl Curves {
             buckets: sums
                 .iter()
                 .enumerate()
-                .filter_map(|(place, sums)| sums.finish(start(place)))
+                .filter_map(|(place, sums)| sums.to_bucket(start(place)))
                 .collect(),
             width: Nanos(width),
         };
@@ -102,8 +102,8 @@ impl ValueSums {
         self.count += 1;
     }
 
-    fn finish(&self, start: MonotonicNs) -> Option<ValueBucket> {
-        let ValueSums { count, min, max, sum } = *self;
+    fn to_bucket(self, start: MonotonicNs) -> Option<ValueBucket> {
+        let ValueSums { count, min, max, sum } = self;
         (count > 0).then(|| ValueBucket { start, count, min, mean: sum as f64 / count as f64, max })
     }
 }

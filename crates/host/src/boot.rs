@@ -1,10 +1,10 @@
 //! Boots of this machine with another kernel or other parameters, each once: the next boot after it
 //! is the usual one, by itself, also if the kernel panics before any program runs.
 //!
-//! [`find`] recognises the boot loader, and how it boots an entry once: a request that the loader
-//! itself forgets before it obeys. The entries of the usual boot stay as they are; punctual writes
-//! files of its own, and takes back the one setting of the next boot. What it writes is pure text
-//! ([`grub`], [`systemd_boot`], [`raspberry`], [`u_boot`]). [`kept`] writes it so that it is
+//! [`find_loader`] recognises the boot loader, and how it boots an entry once: a request that the
+//! loader itself forgets before it obeys. The entries of the usual boot stay as they are; punctual
+//! writes files of its own, and takes back the one setting of the next boot. What it writes is pure
+//! text ([`grub`], [`systemd_boot`], [`raspberry`], [`u_boot`]). [`kept`] writes it so that it is
 //! reverted byte for byte, wherever the process is killed, and in a later boot: its journal is
 //! beside the loader's files. [`once`] are the commands `punctual boot`.
 //!
@@ -23,7 +23,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use files::{BootFiles, run};
+pub use files::{BootFiles, run_command};
 pub use words::{MARK, Trial};
 
 use crate::files::{FileError, Files};
@@ -90,7 +90,7 @@ impl Loader {
     }
 
     /// The files that a trial writes, relative to the root, and how each is reverted.
-    fn files(&self) -> Vec<(String, Revert)> {
+    fn trial_files(&self) -> Vec<(String, Revert)> {
         let (directory, names): (&str, &[(&str, Revert)]) = match self {
             Loader::Grub { directory, .. } => (
                 directory,
@@ -107,12 +107,12 @@ impl Loader {
                 &[(raspberry::CMDLINE, Revert::Own), (raspberry::CONFIG, Revert::Whole)],
             ),
             Loader::UBoot { directory, environment, .. } => {
-                let all = &[
+                let all_files = &[
                     (u_boot::TRIAL, Revert::Own),
                     (u_boot::SCRIPT, Revert::Own),
                     (u_boot::ONCE, Revert::Own),
                 ];
-                (directory, if *environment { &all[..2] } else { all })
+                (directory, if *environment { &all_files[..2] } else { all_files })
             }
             Loader::Kexec { .. } => return Vec::new(),
         };
@@ -138,22 +138,23 @@ impl Loader {
 ///
 /// # Errors
 /// Why each of them cannot boot an entry once.
-pub fn find(files: &dyn Files, any: bool) -> Result<Loader, Vec<String>> {
-    let mut known = None;
+pub(crate) fn find_loader(files: &dyn Files, any: bool) -> Result<Loader, Vec<String>> {
+    let mut impossible_reason = None;
     let ways: [fn(&dyn Files, bool) -> Way; 4] =
-        [raspberry::find, systemd_boot::find, grub::find, u_boot::find];
+        [raspberry::find_way, systemd_boot::find_way, grub::find_way, u_boot::find_way];
     for way in ways {
         match way(files, any) {
             Way::Found(loader) => return Ok(loader),
             Way::Other => {}
             // If one of them booted this system, files of the next ones are leftovers.
             Way::Impossible(why) => {
-                known = Some(why);
+                impossible_reason = Some(why);
                 break;
             }
         }
     }
-    kexec(files).map_err(|why| vec![known.unwrap_or_else(|| NO_LOADER.to_owned()), why])
+    find_kexec(files)
+        .map_err(|why| vec![impossible_reason.unwrap_or_else(|| NO_LOADER.to_owned()), why])
 }
 
 const NO_LOADER: &str = "there are no files of GRUB, systemd-boot, a Raspberry Pi's firmware, or \
@@ -171,7 +172,7 @@ enum Way {
 /// The programs that load another kernel.
 const KEXEC: [&str; 2] = ["/usr/sbin/kexec", "/sbin/kexec"];
 
-fn kexec(files: &dyn Files) -> Result<Loader, String> {
+fn find_kexec(files: &dyn Files) -> Result<Loader, String> {
     if !files.exists("/sys/kernel/kexec_loaded") {
         return Err("kexec: this kernel has none".to_owned());
     }
@@ -194,7 +195,7 @@ fn kexec(files: &dyn Files) -> Result<Loader, String> {
 }
 
 /// The file of an installed kernel, and that of its initial file system, below a directory.
-fn installed(
+fn find_installed(
     files: &dyn Files,
     directory: &str,
     release: &str,

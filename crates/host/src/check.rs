@@ -24,7 +24,7 @@ pub use outcome::{CheckOutcome, Fix, FixWrite, RuleVerdict};
 pub use process::ProcessFacts;
 use punctual_core::{Finding, Severity};
 pub use punctual_sys::rights::Capability;
-pub use rules::{Rule, RuleGroup, rules};
+pub use rules::{Rule, RuleGroup, all_rules};
 use serde::{Deserialize, Serialize};
 
 /// The result of one rule, in the shape of `punctual check --json`. Texts contain file contents of
@@ -55,16 +55,16 @@ pub struct RuleResult {
 }
 
 /// Evaluates all rules, in the order of the table.
-pub fn run(context: &Context) -> Vec<RuleResult> {
-    rules().map(|rule| judge(rule, context)).collect()
+pub fn evaluate_all(context: &Context) -> Vec<RuleResult> {
+    all_rules().map(|rule| judge_rule(rule, context)).collect()
 }
 
 /// Evaluates one rule; `None` if there is no such rule.
-pub fn evaluate(id: &str, context: &Context) -> Option<RuleResult> {
-    rules().find(|rule| rule.id == id).map(|rule| judge(rule, context))
+pub fn evaluate_rule(id: &str, context: &Context) -> Option<RuleResult> {
+    all_rules().find(|rule| rule.id == id).map(|rule| judge_rule(rule, context))
 }
 
-fn judge(rule: &Rule, context: &Context) -> RuleResult {
+fn judge_rule(rule: &Rule, context: &Context) -> RuleResult {
     let outcome = (rule.evaluate)(context).unwrap_or_else(|early| early);
     let outcome = context.or_not_configured(outcome);
     let Fix { command, writes } = outcome.fix.unwrap_or_default();
@@ -92,9 +92,9 @@ pub fn to_findings(results: &[RuleResult]) -> Vec<Finding> {
             RuleVerdict::Ok | RuleVerdict::Advice | RuleVerdict::Unknown => return None,
         };
         let finding = Finding::new(&result.id, severity, Finding::READINESS, &*result.message)
-            .evidence(&*result.evidence);
+            .with_evidence(&*result.evidence);
         Some(match &result.fix {
-            Some(fix) => finding.remedy(&**fix),
+            Some(fix) => finding.with_remedy(&**fix),
             None => finding,
         })
     };
@@ -103,8 +103,8 @@ pub fn to_findings(results: &[RuleResult]) -> Vec<Finding> {
 
 /// The expectation of a rule and its reason, for `punctual check --explain RULE`; `None` if there
 /// is no such rule.
-pub fn explain(id: &str) -> Option<String> {
-    let rule = rules().find(|rule| rule.id == id)?;
+pub fn explain_rule(id: &str) -> Option<String> {
+    let rule = all_rules().find(|rule| rule.id == id)?;
     let Rule { id, group, title, why, source, .. } = rule;
     Some(format!("{id} ({group})\n\nExpected: {title}.\nWhy: {why}\nSource: {source}\n"))
 }

@@ -72,17 +72,20 @@ impl CpuTimes {
     }
 
     /// The shares of all CPUs, and of each, since an earlier reading; `None` if no tick passed.
-    pub fn since(&self, earlier: &CpuTimes) -> (Option<TimeShares>, BTreeMap<u32, TimeShares>) {
-        let each = self
+    pub fn shares_since(
+        &self,
+        earlier: &CpuTimes,
+    ) -> (Option<TimeShares>, BTreeMap<u32, TimeShares>) {
+        let cpu_shares = self
             .cpus
             .iter()
-            .filter_map(|(cpu, now)| Some((*cpu, now.since(earlier.cpus.get(cpu)?)?)));
-        (self.all.since(&earlier.all), each.collect())
+            .filter_map(|(cpu, now)| Some((*cpu, now.shares_since(earlier.cpus.get(cpu)?)?)));
+        (self.all.shares_since(&earlier.all), cpu_shares.collect())
     }
 }
 
 impl CpuTicks {
-    fn since(&self, earlier: &CpuTicks) -> Option<TimeShares> {
+    fn shares_since(&self, earlier: &CpuTicks) -> Option<TimeShares> {
         // The counters of a CPU can decrease slightly (idle accounting): a share is never negative.
         let total = self.total.checked_sub(earlier.total).filter(|n| *n > 0)? as f64;
         let share = |now: u64, then: u64| (now.saturating_sub(then) as f64 / total).min(1.0);
@@ -103,15 +106,15 @@ mod tests {
         let line = |text| parse_line(text).unwrap().1;
         let (then, now) =
             (line("cpu0 10 0 10 80 0 0 0 0 0 0"), line("cpu0 40 0 20 120 20 5 5 0 30 0"));
-        let shares = now.since(&then).unwrap();
+        let shares = now.shares_since(&then).unwrap();
         assert!((shares.busy - 0.4545).abs() < 0.001, "{shares:?}");
         assert!((shares.interrupts - 10.0 / 110.0).abs() < 1e-9);
-        assert_eq!(then.since(&then), None);
+        assert_eq!(then.shares_since(&then), None);
     }
 
     #[test]
     fn cpu_times_of_this_system_are_read() {
-        let times = CpuTimes::read(&crate::files::Root::system()).unwrap();
+        let times = CpuTimes::read(&crate::files::Root::from_system()).unwrap();
         assert!(!times.cpus.is_empty() && times.all.total > 0);
     }
 }

@@ -31,7 +31,7 @@ pub use machine::{
 };
 pub use preemption::{Preemption, PreemptionModel};
 use punctual_core::Fact;
-pub(crate) use read::{cpu_list, number, text};
+pub(crate) use read::{cpu_list, read_number, read_text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 pub use topology::{Cache, CpuPlace, Node, Topology};
@@ -65,14 +65,14 @@ pub struct Environment {
 }
 
 /// Reads everything but [`Environment::after`], each file once. Takes some milliseconds.
-pub fn capture(files: &dyn Files) -> Environment {
+pub fn capture_environment(files: &dyn Files) -> Environment {
     let topology = Topology::read(files);
     let machine = Machine::read(files);
     Environment {
         kernel: RunningKernel::read(files),
         clock: ClockSource::read(files),
         cpus: cpu::read_all(files, &topology),
-        idle_driver: text(files, "/sys/devices/system/cpu/cpuidle/current_driver"),
+        idle_driver: read_text(files, "/sys/devices/system/cpu/cpuidle/current_driver"),
         idle_governor: idle_governor(files),
         rt_throttling: RtThrottling::read(files),
         memory: MachineMemory::read(files),
@@ -86,7 +86,7 @@ pub fn capture(files: &dyn Files) -> Environment {
 
 impl Environment {
     /// Reads [`Environment::after`], at the end of the run.
-    pub fn close(&mut self, files: &dyn Files) {
+    pub fn record_end(&mut self, files: &dyn Files) {
         self.after = KernelCounters::read(files, &self.topology, &self.machine);
     }
 }
@@ -94,10 +94,10 @@ impl Environment {
 /// `current_governor` is writable only since Linux 5.7 (drivers/cpuidle/sysfs.c); before, only the
 /// read-only file existed.
 fn idle_governor(files: &dyn Files) -> Fact<String> {
-    let governor = text(files, "/sys/devices/system/cpu/cpuidle/current_governor");
-    match governor.known() {
+    let governor = read_text(files, "/sys/devices/system/cpu/cpuidle/current_governor");
+    match governor.known_value() {
         Some(_) => governor,
-        None => text(files, "/sys/devices/system/cpu/cpuidle/current_governor_ro"),
+        None => read_text(files, "/sys/devices/system/cpu/cpuidle/current_governor_ro"),
     }
 }
 
@@ -140,7 +140,7 @@ pub struct KernelSettings(pub BTreeMap<String, Fact<String>>);
 impl KernelSettings {
     fn read(files: &dyn Files) -> KernelSettings {
         KernelSettings(
-            SETTINGS.iter().map(|path| ((*path).to_owned(), text(files, path))).collect(),
+            SETTINGS.iter().map(|path| ((*path).to_owned(), read_text(files, path))).collect(),
         )
     }
 

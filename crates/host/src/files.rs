@@ -103,25 +103,25 @@ pub struct Root {
 }
 
 impl Root {
-    pub fn system() -> Root {
+    pub fn from_system() -> Root {
         Root { base: PathBuf::from("/") }
     }
     /// A captured tree: `/proc/version` is read from `<base>/proc/version`.
-    pub fn at(base: impl Into<PathBuf>) -> Root {
+    pub fn from_base(base: impl Into<PathBuf>) -> Root {
         Root { base: base.into() }
     }
     /// The path on the real file system.
-    pub fn resolve(&self, path: &str) -> PathBuf {
+    pub(crate) fn resolve_path(&self, path: &str) -> PathBuf {
         self.base.join(Path::new(path.trim_start_matches('/')))
     }
-    fn with<T>(
+    fn run_operation<T>(
         &self,
         action: &'static str,
         path: &str,
         operation: impl FnOnce(&Path) -> io::Result<T>,
     ) -> Result<T, FileError> {
         pace::between_samples();
-        operation(&self.resolve(path)).map_err(|source| FileError {
+        operation(&self.resolve_path(path)).map_err(|source| FileError {
             action,
             path: path.to_owned(),
             source,
@@ -131,22 +131,22 @@ impl Root {
 
 impl Files for Root {
     fn read(&self, path: &str) -> Result<String, FileError> {
-        self.with("read", path, |p| {
+        self.run_operation("read", path, |p| {
             fs::read(p).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         })
     }
     fn read_bytes(&self, path: &str) -> Result<Vec<u8>, FileError> {
-        self.with("read", path, |p| fs::read(p))
+        self.run_operation("read", path, |p| fs::read(p))
     }
     fn read_at(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
-        self.with("read", path, |p| {
+        self.run_operation("read", path, |p| {
             let mut bytes = vec![0; length];
             fs::File::open(p)?.read_exact_at(&mut bytes, offset)?;
             Ok(bytes)
         })
     }
     fn write(&self, path: &str, text: &str) -> Result<(), FileError> {
-        self.with("write", path, |p| {
+        self.run_operation("write", path, |p| {
             let mut file = fs::OpenOptions::new().write(true).open(p)?;
             // A single write: the kernel parses each write(2) to a sysfs or cgroup file separately.
             match file.write(text.as_bytes())? {
@@ -159,7 +159,7 @@ impl Files for Root {
         })
     }
     fn list(&self, path: &str) -> Result<Vec<String>, FileError> {
-        self.with("list", path, |p| {
+        self.run_operation("list", path, |p| {
             let names =
                 fs::read_dir(p)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
             let mut names = names.collect::<io::Result<Vec<String>>>()?;
@@ -168,18 +168,18 @@ impl Files for Root {
         })
     }
     fn exists(&self, path: &str) -> bool {
-        fs::symlink_metadata(self.resolve(path)).is_ok()
+        fs::symlink_metadata(self.resolve_path(path)).is_ok()
     }
     fn read_link(&self, path: &str) -> Result<String, FileError> {
-        self.with("read the link", path, |p| {
+        self.run_operation("read the link", path, |p| {
             fs::read_link(p).map(|target| target.to_string_lossy().into_owned())
         })
     }
     fn create_dir(&self, path: &str) -> Result<(), FileError> {
-        self.with("create the directory", path, |p| fs::create_dir(p))
+        self.run_operation("create the directory", path, |p| fs::create_dir(p))
     }
     fn remove_dir(&self, path: &str) -> Result<(), FileError> {
-        self.with("remove the directory", path, |p| fs::remove_dir(p))
+        self.run_operation("remove the directory", path, |p| fs::remove_dir(p))
     }
     fn set_affinity(&self, tid: i32, cpus: &CpuSet) -> Result<(), FileError> {
         let system = self.base == Path::new("/");

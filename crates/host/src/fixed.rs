@@ -3,7 +3,7 @@
 
 use crate::files::Files;
 use crate::journal::record::{FileValue, KernelWrite};
-use crate::journal::value::{meaning, same};
+use crate::journal::value::{is_same_value, normalize_value};
 use punctual_core::CpuSet;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -28,22 +28,22 @@ pub struct FixedDraft {
 }
 
 impl FixedDraft {
-    fn set(&mut self, files: &dyn Files, name: &'static str, path: String, value: &str) {
-        let old = files.read(&path).map(|text| meaning(&text)).unwrap_or_default();
+    fn add_write(&mut self, files: &dyn Files, name: &'static str, path: String, value: &str) {
+        let old = files.read(&path).map(|text| normalize_value(&text)).unwrap_or_default();
         self.writes.push((name, KernelWrite::new(&path, old, value)));
     }
 
     /// The settings that are not in force.
-    pub fn missing(&self, files: &dyn Files) -> Vec<String> {
-        let other = |check: &FileValue| match files.read(&check.path) {
-            Ok(now) if same(&now, &check.value) => None,
+    pub fn missing_settings(&self, files: &dyn Files) -> Vec<String> {
+        let describe_difference = |check: &FileValue| match files.read(&check.path) {
+            Ok(now) if is_same_value(&now, &check.value) => None,
             Ok(now) => {
-                let (now, asked) = (meaning(&now), &check.value);
+                let (now, asked) = (normalize_value(&now), &check.value);
                 Some(format!("{} holds {now}, not {asked}", check.path))
             }
             Err(why) => Some(why.to_string()),
         };
-        self.checks.iter().filter_map(other).collect()
+        self.checks.iter().filter_map(describe_difference).collect()
     }
 }
 
@@ -52,14 +52,14 @@ pub fn first_threads(files: &dyn Files, cpus: &CpuSet) -> CpuSet {
     let is_first = |cpu: &usize| {
         let path = format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list");
         let siblings = files.read_trimmed(&path).ok().and_then(|text| text.parse::<CpuSet>().ok());
-        siblings.and_then(|set| set.first()).is_none_or(|first| first == *cpu)
+        siblings.and_then(|set| set.first_cpu()).is_none_or(|first| first == *cpu)
     };
     CpuSet::from_iter(cpus.iter().filter(is_first))
 }
 
 impl FixedSettings {
     /// Whether any is requested.
-    pub fn any(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         *self != FixedSettings::default()
     }
 
@@ -67,7 +67,7 @@ impl FixedSettings {
     ///
     /// # Errors
     /// It has no such setting or value: the reason, with the values that it has.
-    pub fn draft(&self, files: &dyn Files) -> Result<FixedDraft, String> {
+    pub fn draft_settings(&self, files: &dyn Files) -> Result<FixedDraft, String> {
         let mut draft = FixedDraft::default();
         let read = |path: &str| files.read_trimmed(path).map_err(|why| why.to_string());
         let mut online: CpuSet = read(&format!("{CPUS}/online"))?
@@ -87,22 +87,25 @@ impl FixedSettings {
             let Ok(of) = files.read_trimmed(&format!("{directory}/affected_cpus")) else {
                 continue;
             };
-            let of: CpuSet = of.split_whitespace().filter_map(|cpu| cpu.parse().ok()).collect();
-            if of.intersection(&online).is_empty() {
+            let policy_cpus: CpuSet =
+                of.split_whitespace().filter_map(|cpu| cpu.parse().ok()).collect();
+            if policy_cpus.intersection(&online).is_empty() {
                 continue;
             }
             policies += 1;
             if let Some(governor) = &self.governor {
-                let known = read(&format!("{directory}/scaling_available_governors"))?;
-                if !known.split_whitespace().any(|one| one == governor) {
-                    return Err(format!("CPU {of} has no governor {governor}, only: {known}"));
+                let known_governors = read(&format!("{directory}/scaling_available_governors"))?;
+                if !known_governors.split_whitespace().any(|one| one == governor) {
+                    return Err(format!(
+                        "CPU {policy_cpus} has no governor {governor}, only: {known_governors}"
+                    ));
                 }
                 let path = format!("{directory}/scaling_governor");
-                draft.set(files, "governor", path.clone(), governor);
+                draft.add_write(files, "governor", path.clone(), governor);
                 draft.checks.push(FileValue { path, value: governor.clone() });
             }
             if let Some(frequency) = self.frequency {
-                draft_frequency(files, &directory, &of, frequency, &mut draft)?;
+                draft_frequency(files, &directory, &policy_cpus, frequency, &mut draft)?;
             }
         }
         match policies {
@@ -127,7 +130,7 @@ impl FixedSettings {
                 false => Ok(()),
             };
         }
-        draft.set(files, "smt", control, value);
+        draft.add_write(files, "smt", control, value);
         let value = if smt { "1" } else { "0" }.to_owned();
         draft.checks.push(FileValue { path: format!("{CPUS}/smt/active"), value });
         Ok(())
@@ -164,7 +167,7 @@ fn draft_frequency(
     }
     for file in order {
         let path = format!("{directory}/{file}");
-        draft.set(files, "frequency", path.clone(), &value);
+        draft.add_write(files, "frequency", path.clone(), &value);
         draft.checks.push(FileValue { path, value: value.clone() });
     }
     Ok(())
@@ -177,13 +180,13 @@ mod tests {
 
     fn board() -> FakeFiles {
         let mut files = FakeFiles::new()
-            .with(&format!("{CPUS}/online"), "0-3\n")
-            .with(&format!("{CPUS}/smt/control"), "on\n")
-            .with(&format!("{CPUS}/smt/active"), "1\n");
+            .with_file(&format!("{CPUS}/online"), "0-3\n")
+            .with_file(&format!("{CPUS}/smt/control"), "on\n")
+            .with_file(&format!("{CPUS}/smt/active"), "1\n");
         for cpu in 0..4 {
             let siblings = format!("{},{}\n", cpu % 2, cpu % 2 + 2);
             let path = format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list");
-            files = files.with(&path, &siblings);
+            files = files.with_file(&path, &siblings);
         }
         for policy in [0, 1] {
             let cpus = format!("{policy} {}\n", policy + 2);
@@ -197,7 +200,7 @@ mod tests {
                 ("scaling_max_freq", "1000000\n"),
                 ("scaling_available_frequencies", "600000 1000000 1800000\n"),
             ] {
-                files = files.with(&format!("{POLICIES}/policy{policy}/{file}"), text);
+                files = files.with_file(&format!("{POLICIES}/policy{policy}/{file}"), text);
             }
         }
         files
@@ -216,7 +219,7 @@ mod tests {
             frequency: Some(1_800_000),
             smt: Some(false),
         };
-        let draft = asked.draft(&files).expect("this board has all of it");
+        let draft = asked.draft_settings(&files).expect("this board has all of it");
         let policy = [
             ("scaling_governor", "performance"),
             ("scaling_max_freq", "1800000"),
@@ -224,35 +227,44 @@ mod tests {
         ];
         assert_eq!(written(&draft), [&[("control", "off")][..], &policy, &policy].concat());
         let lower = FixedSettings { frequency: Some(600_000), ..FixedSettings::default() };
-        let draft_of_lower = lower.draft(&files).expect("a lower frequency");
+        let draft_of_lower = lower.draft_settings(&files).expect("a lower frequency");
         let files_of = written(&draft_of_lower);
         assert_eq!(files_of[..2], [("scaling_min_freq", "600000"), ("scaling_max_freq", "600000")]);
-        assert_eq!(draft.missing(&files).len(), draft.checks.len(), "nothing is set yet");
-        let set = draft.checks.iter().fold(board(), |of, check| of.with(&check.path, &check.value));
-        assert_eq!(draft.missing(&set), Vec::<String>::new());
+        assert_eq!(draft.missing_settings(&files).len(), draft.checks.len(), "nothing is set yet");
+        let set =
+            draft.checks.iter().fold(board(), |of, check| of.with_file(&check.path, &check.value));
+        assert_eq!(draft.missing_settings(&set), Vec::<String>::new());
         let path = format!("{POLICIES}/policy1/scaling_max_freq");
-        let limited = set.with(&path, "1000000\n");
-        assert_eq!(draft.missing(&limited), [format!("{path} holds 1000000, not 1800000")]);
+        let limited = set.with_file(&path, "1000000\n");
+        assert_eq!(
+            draft.missing_settings(&limited),
+            [format!("{path} holds 1000000, not 1800000")]
+        );
         assert_eq!(first_threads(&files, &"0-3".parse().expect("CPUs")).to_string(), "0-1");
     }
 
     #[test]
     fn settings_that_a_machine_does_not_have_are_refused_with_those_that_it_has() {
-        let none = FakeFiles::new().with(&format!("{CPUS}/online"), "0\n");
+        let none = FakeFiles::new().with_file(&format!("{CPUS}/online"), "0\n");
         let of = |governor: &str, frequency| FixedSettings {
             governor: Some(governor.to_owned()).filter(|of| !of.is_empty()),
             frequency,
             smt: None,
         };
-        let refused = |files: &FakeFiles, asked: FixedSettings| asked.draft(files).unwrap_err();
+        let refused =
+            |files: &FakeFiles, asked: FixedSettings| asked.draft_settings(files).unwrap_err();
         assert!(refused(&board(), of("ondemand", None)).contains("only: performance schedutil"));
         assert!(refused(&board(), of("", Some(700_000))).contains("only: 600000 1000000 1800000"));
         assert!(refused(&board(), of("", Some(2_000_000))).contains("600000 to 1800000 kHz"));
         assert!(refused(&none, of("performance", None)).contains("no CPU"));
         let smt = |smt| FixedSettings { smt: Some(smt), ..FixedSettings::default() };
         assert!(refused(&none, smt(true)).contains("cannot be switched on"));
-        assert_eq!(smt(false).draft(&none), Ok(FixedDraft::default()), "there is one thread");
-        let forced = board().with(&format!("{CPUS}/smt/control"), "notimplemented\n");
+        assert_eq!(
+            smt(false).draft_settings(&none),
+            Ok(FixedDraft::default()),
+            "there is one thread"
+        );
+        let forced = board().with_file(&format!("{CPUS}/smt/control"), "notimplemented\n");
         assert!(refused(&forced, smt(false)).contains("cannot be switched off"));
     }
 }

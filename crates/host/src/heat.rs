@@ -37,27 +37,28 @@ pub struct Sensors {
 
 impl Sensors {
     /// Finds those that say something about these CPUs; about all if the set is empty.
-    pub fn find(files: &dyn Files, cpus: &CpuSet) -> Sensors {
-        let mut sources = sources::find(files, cpus);
-        let all = sources.len();
-        let mut seen: Vec<SensorKind> = Vec::new();
+    pub fn find_sensors(files: &dyn Files, cpus: &CpuSet) -> Sensors {
+        let mut sources = sources::find_sources(files, cpus);
+        let source_count = sources.len();
+        let mut seen_kinds: Vec<SensorKind> = Vec::new();
         sources.retain(|source| {
-            seen.push(source.kind);
-            seen.iter().filter(|kind| **kind == source.kind).count() <= MAX_OF_A_KIND
+            seen_kinds.push(source.kind);
+            seen_kinds.iter().filter(|kind| **kind == source.kind).count() <= MAX_OF_A_KIND
         });
-        let left_out = all - sources.len();
-        Sensors { sources, left_out, firmware: FirmwareTool::find(files) }
+        let left_out = source_count - sources.len();
+        Sensors { sources, left_out, firmware: FirmwareTool::find_tool(files) }
     }
 
     /// Its sensors without values; `None` if the machine has none.
-    pub fn heat(&self) -> Option<Heat> {
-        let own = self.sources.iter().map(|of| Sensor::new(of.kind, &*of.name, &*of.path));
-        let firmware = self.firmware.iter().flat_map(FirmwareTool::sensors);
-        let sensors: Vec<Sensor> = own.chain(firmware).collect();
+    pub fn to_heat(&self) -> Option<Heat> {
+        let source_sensors =
+            self.sources.iter().map(|of| Sensor::new(of.kind, &*of.name, &*of.path));
+        let firmware = self.firmware.iter().flat_map(FirmwareTool::list_sensors);
+        let sensors: Vec<Sensor> = source_sensors.chain(firmware).collect();
         (!sensors.is_empty()).then_some(Heat { sensors, left_out: self.left_out, times: vec![] })
     }
 
-    /// Reads them, in the order of [`Sensors::heat`], with what the firmware's program printed
+    /// Reads them, in the order of [`Sensors::to_heat`], with what the firmware's program printed
     /// since.
     pub fn read(
         &self,
@@ -69,19 +70,20 @@ impl Sensors {
             let disturbs = source.disturbs && moment == SensorMoment::Measuring;
             (!disturbs).then(|| source.read(files)).flatten()
         });
-        let bits = self.firmware.iter().flat_map(|_| FirmwareTool::values(firmware));
+        let bits = self.firmware.iter().flat_map(|_| FirmwareTool::sensor_values(firmware));
         of_files.chain(bits).collect()
     }
 
     /// The hottest thermal zone at the CPUs, else of all: its name and temperature in thousandths
     /// of a degree. `None`: none can be read.
-    pub fn hottest(&self, files: &dyn Files) -> Option<(String, i64)> {
+    pub fn hottest_zone(&self, files: &dyn Files) -> Option<(String, i64)> {
         let zones = self.sources.iter().filter(|of| of.kind == SensorKind::Temperature);
         let read = zones.filter_map(|zone| Some((zone.name.clone(), zone.read(files)?)));
-        let all: Vec<(String, i64)> = read.collect();
+        let temperatures: Vec<(String, i64)> = read.collect();
         let at_cpus = |name: &str| AT_THE_CPUS.iter().any(|word| name.contains(word));
-        let near = all.iter().filter(|(name, _)| at_cpus(name)).max_by_key(|(_, value)| *value);
-        near.or_else(|| all.iter().max_by_key(|(_, value)| *value)).cloned()
+        let near =
+            temperatures.iter().filter(|(name, _)| at_cpus(name)).max_by_key(|(_, value)| *value);
+        near.or_else(|| temperatures.iter().max_by_key(|(_, value)| *value)).cloned()
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A partition is made in three steps. [`plan()`] compares the system with the [`PartitionRequest`]
 //! and returns an ordered list of changes; it changes nothing. [`create`] makes each of them
-//! through a [`crate::journal`], which records how to revert it before it is made. [`undo`] reverts
-//! them, also after kill -9 at any moment.
+//! through a [`crate::journal`], which records how to revert it before it is made.
+//! [`undo_partition`] reverts them, also after kill -9 at any moment.
 //!
 //! The versions of cgroups differ in how a partition keeps others out. In version 1 a cpuset is a
 //! place for tasks: all movable tasks are moved into a housekeeping cpuset. In version 2 a
@@ -32,21 +32,21 @@ use crate::files::{FileError, Files};
 use crate::journal::record::{TaskAffinity, TaskId};
 pub use crate::journal::tasks::Membership;
 use crate::journal::{self, IfChanged, Journal, JournalError, Store, UndoReport, tasks};
-pub use calculate::{CalculationError, calculate};
+pub use calculate::{CalculationError, calculate_set};
 pub use cpusets::Cpusets;
-pub use create::{CreateError, Partition, create};
+pub use create::{CreateError, Partition, create_partition};
 pub use enter::{EnterError, Entered, EnteredPartition, enter_self, move_process};
 pub use evict::{Eviction, NotMovedTask};
-pub use list::{PartitionTask, PartitionView, list};
+pub use list::{PartitionTask, PartitionView, list_partitions};
 pub use machine::{MachineSplit, check_rights};
 pub use partrt::{PARTRT_SETTINGS, find_partrt, take_over};
-pub use pending::{JournalState, Pending, pending};
-pub use plan::{Change, IsolationPlan, PlanStep, Skipped, plan};
+pub use pending::{JournalState, Pending, pending_journals};
+pub use plan::{Change, IsolationPlan, PlanStep, Skipped, plan_partition};
 use punctual_core::CpuSet;
-use punctual_core::words::suggestion;
+use punctual_core::words::format_suggestion;
 pub use request::{PartitionRequest, TargetCpus, parse_cpus_on};
-pub use sampling::{Activity, CpuActivity, InterruptActivity, Sampling, TaskActivity, sample};
-pub use status::{InForce, PartitionStatus, status};
+pub use sampling::{Activity, CpuActivity, InterruptActivity, Sampling, TaskActivity, sample_cpus};
+pub use status::{InForce, PartitionStatus, partition_status};
 use std::collections::HashSet;
 
 /// Why a partition is not made, found before anything is changed.
@@ -96,7 +96,7 @@ pub enum Refusal {
     #[error("both cgroups of the partition would be called `{0}`")]
     SameName(String),
     /// An unknown tweak.
-    #[error("there is no tweak `{}`{}", name.escape_default(), suggestion(*near))]
+    #[error("there is no tweak `{}`{}", name.escape_default(), format_suggestion(*near))]
     UnknownTweak {
         name: String,
         /// The most similar tweak.
@@ -117,27 +117,27 @@ pub enum Refusal {
 /// creation or undo was killed.
 ///
 /// See [`journal::undo()`]; journals of `check --fix` are not touched.
-pub fn undo(
+pub fn undo_partition(
     store: &dyn Store,
     files: &dyn Files,
     if_changed: IfChanged,
 ) -> Result<UndoReport, JournalError> {
     // A journal without its first line belongs to a process that was killed before it changed
     // anything; it is removed together with the partition's.
-    journal::undo(store, files, if_changed, |saved| {
-        saved.partition().is_some() || saved.begin.is_none()
+    journal::undo_journals(store, files, if_changed, |saved| {
+        saved.partition_note().is_some() || saved.begin.is_none()
     })
 }
 
 /// The tasks whose affinities are noted in the journal.
 #[derive(Default)]
-pub struct NotedAffinities {
+pub(crate) struct NotedAffinities {
     known: HashSet<TaskId>,
 }
 
 impl NotedAffinities {
     /// Notes the given threads that are not yet noted and whose affinity user space may set.
-    pub fn note(
+    pub(crate) fn note_threads(
         &mut self,
         files: &dyn Files,
         journal: &mut Journal<'_>,
@@ -147,7 +147,8 @@ impl NotedAffinities {
         let mut fresh = Vec::new();
         for tid in threads {
             // An ended task needs no note.
-            let (Ok(stat), Ok(cpus)) = (tasks::stat(files, *tid), tasks::affinity(files, *tid))
+            let (Ok(stat), Ok(cpus)) =
+                (tasks::read_stat(files, *tid), tasks::read_affinity(files, *tid))
             else {
                 continue;
             };
@@ -166,7 +167,7 @@ impl NotedAffinities {
         step: &str,
     ) -> Result<Result<(), FileError>, JournalError> {
         match tasks::all_threads(files) {
-            Ok(threads) => self.note(files, journal, step, &threads).map(Ok),
+            Ok(threads) => self.note_threads(files, journal, step, &threads).map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -187,12 +188,12 @@ pub(crate) fn cpusets_of_others(
     cpusets: &Cpusets,
 ) -> Result<Vec<OtherCpuset>, Refusal> {
     let mount = &cpusets.hierarchy.mount;
-    let cgroups = tasks::cgroups(files, mount)?.into_iter().filter(|path| path != mount);
+    let cgroups = tasks::list_cgroups(files, mount)?.into_iter().filter(|path| path != mount);
     Ok(cgroups.filter_map(|path| look_at(files, cpusets, path)).collect())
 }
 
 fn look_at(files: &dyn Files, cpusets: &Cpusets, path: String) -> Option<OtherCpuset> {
-    let read = |name: &str| files.read_trimmed(&cpusets.file(&path, name)).ok();
+    let read = |name: &str| files.read_trimmed(&cpusets.file_path(&path, name)).ok();
     let cpus: CpuSet = read("cpus")?.parse().ok().filter(|cpus: &CpuSet| !cpus.is_empty())?;
     let claim = if cpusets.is_v1() {
         read("cpu_exclusive").filter(|flag| flag == "1").map(|_| "exclusive".to_owned())

@@ -29,7 +29,7 @@ pub use report::UndoReport;
 pub(crate) use saved::put_aside_stale;
 pub use saved::{SavedJournal, read_all};
 pub use store::{JournalDirectory, JournalLock, Store};
-pub use undo::{IfChanged, undo};
+pub use undo::{IfChanged, undo_journals};
 
 use crate::files::{FileError, Files};
 use record::{ChangePurpose, JournalBegin, JournalEvent, JournalRecord, VERSION};
@@ -65,7 +65,7 @@ pub(crate) fn in_store(
     action: &'static str,
     name: &str,
 ) -> impl FnOnce(io::Error) -> JournalError {
-    let place = store.place();
+    let place = store.store_path();
     let path = if name.is_empty() { place } else { format!("{place}/{name}") };
     move |source| JournalError::Store { action, path, source }
 }
@@ -76,19 +76,19 @@ const LOCK_TRIES: u32 = 25;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes the lock, or reports its holder.
-pub fn lock(store: &dyn Store) -> Result<JournalLock, JournalError> {
-    wait_for_lock(store)?.ok_or_else(|| JournalError::Busy(store.place()))
+pub fn acquire_lock(store: &dyn Store) -> Result<JournalLock, JournalError> {
+    wait_for_lock(store)?.ok_or_else(|| JournalError::Busy(store.store_path()))
 }
 
 /// Takes the lock; `None` if another process holds it longer than a look at the journals takes.
 pub(crate) fn wait_for_lock(store: &dyn Store) -> Result<Option<JournalLock>, JournalError> {
     for _ in 1..LOCK_TRIES {
-        if let Some(lock) = store.lock().map_err(in_store(store, "lock", ""))? {
+        if let Some(lock) = store.try_lock().map_err(in_store(store, "lock", ""))? {
             return Ok(Some(lock));
         }
         std::thread::sleep(LOCK_PAUSE);
     }
-    store.lock().map_err(in_store(store, "lock", ""))
+    store.try_lock().map_err(in_store(store, "lock", ""))
 }
 
 /// The id of this boot (random(4)).
@@ -107,7 +107,7 @@ pub struct Journal<'a> {
 
 impl<'a> Journal<'a> {
     /// Begins a new journal. The caller must hold the lock while the journal is written.
-    pub fn begin(
+    pub fn begin_new(
         store: &'a dyn Store,
         files: &dyn Files,
         purpose: ChangePurpose,
@@ -116,7 +116,7 @@ impl<'a> Journal<'a> {
         let writer = tasks::own_id(files)?;
         let boot_id = boot_id(files)?;
         let mut journal = Journal { store, name: saved::next_name(store)?, next_seq: 0, bytes: 0 };
-        journal.append(JournalEvent::Begin(JournalBegin {
+        journal.append_event(JournalEvent::Begin(JournalBegin {
             version: VERSION,
             purpose,
             boot_id,
@@ -127,9 +127,12 @@ impl<'a> Journal<'a> {
     }
 
     /// Continues a journal of another process; an incomplete last line is removed first.
-    pub fn resume(store: &'a dyn Store, saved: &SavedJournal) -> Result<Journal<'a>, JournalError> {
+    pub(crate) fn resume_saved(
+        store: &'a dyn Store,
+        saved: &SavedJournal,
+    ) -> Result<Journal<'a>, JournalError> {
         if saved.torn {
-            store.cut(&saved.name, saved.whole_bytes).map_err(in_store(
+            store.truncate_file(&saved.name, saved.whole_bytes).map_err(in_store(
                 store,
                 "repair",
                 &saved.name,
@@ -144,17 +147,17 @@ impl<'a> Journal<'a> {
     }
 
     /// The name of its file.
-    pub fn name(&self) -> &str {
+    pub fn file_name(&self) -> &str {
         &self.name
     }
 
     /// Records that every change has been made.
-    pub fn ready(&mut self) -> Result<(), JournalError> {
-        self.append(JournalEvent::Ready {}).map(drop)
+    pub fn mark_ready(&mut self) -> Result<(), JournalError> {
+        self.append_event(JournalEvent::Ready {}).map(drop)
     }
 
     /// Adds a record and returns its number. The record is on the disk on return.
-    fn append(&mut self, event: JournalEvent) -> Result<u64, JournalError> {
+    fn append_event(&mut self, event: JournalEvent) -> Result<u64, JournalError> {
         let seq = self.next_seq;
         let broken =
             |error: serde_json::Error| in_store(self.store, "write", &self.name)(error.into());
@@ -162,7 +165,7 @@ impl<'a> Journal<'a> {
         line.push(b'\n');
         if let Err(full) = self.store.append(&self.name, &line) {
             // If this fails as well, the next reader recognises the torn line.
-            let _ = self.store.cut(&self.name, self.bytes);
+            let _ = self.store.truncate_file(&self.name, self.bytes);
             return Err(in_store(self.store, "write", &self.name)(full));
         }
         self.bytes += line.len() as u64;

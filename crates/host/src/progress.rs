@@ -18,11 +18,11 @@ pub struct ProcessWork {
 }
 
 /// A process and all its living descendants, the process first. `Err` if /proc does not show them.
-pub fn tree(files: &dyn Files, root: i32) -> Result<Vec<i32>, String> {
+pub fn process_tree(files: &dyn Files, root: i32) -> Result<Vec<i32>, String> {
     let (mut found, mut next) = (vec![root], 0);
     while let Some(pid) = found.get(next).copied().filter(|_| found.len() < MAX_PROCESSES) {
         next += 1;
-        for tid in threads(files, pid) {
+        for tid in list_threads(files, pid) {
             match files.read(&format!("/proc/{pid}/task/{tid}/children")) {
                 Ok(text) => found.extend(
                     text.split_ascii_whitespace().filter_map(|word| word.parse::<i32>().ok()),
@@ -30,9 +30,9 @@ pub fn tree(files: &dyn Files, root: i32) -> Result<Vec<i32>, String> {
                 // A kernel without CONFIG_PROC_CHILDREN has none of these files; an ended process
                 // has none any more.
                 Err(_) if files.exists("/proc/self/task") && !has_children_files(files) => {
-                    let more =
-                        punctual_sys::children::descendants(root).map_err(|why| why.to_string())?;
-                    return Ok([vec![root], more].concat());
+                    let descendants = punctual_sys::children::list_descendants(root)
+                        .map_err(|why| why.to_string())?;
+                    return Ok([vec![root], descendants].concat());
                 }
                 Err(_) => {}
             }
@@ -46,15 +46,15 @@ fn has_children_files(files: &dyn Files) -> bool {
     files.exists(&format!("/proc/{me}/task/{me}/children"))
 }
 
-fn threads(files: &dyn Files, pid: i32) -> Vec<String> {
+fn list_threads(files: &dyn Files, pid: i32) -> Vec<String> {
     files.list(&format!("/proc/{pid}/task")).unwrap_or_default()
 }
 
 /// The work of a process; `None` if it is gone, or this user may not read it.
 pub fn of_process(files: &dyn Files, pid: i32) -> Option<ProcessWork> {
     let mut done = ProcessWork::default();
-    let mut known = false;
-    for tid in threads(files, pid) {
+    let mut is_known = false;
+    for tid in list_threads(files, pid) {
         // CPU time in ns, time spent waiting, time slices
         // (Documentation/scheduler/sched-stats.rst).
         let Ok(text) = files.read(&format!("/proc/{pid}/task/{tid}/schedstat")) else { continue };
@@ -63,11 +63,11 @@ pub fn of_process(files: &dyn Files, pid: i32) -> Option<ProcessWork> {
         if let [time, _, slices] = fields[..] {
             done.cpu_time += Nanos(i64::try_from(time).unwrap_or(i64::MAX));
             done.switches = done.switches.saturating_add(slices);
-            known = true;
+            is_known = true;
         }
     }
-    if !known {
-        done.cpu_time = ticks(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
+    if !is_known {
+        done.cpu_time = cpu_time(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
     }
     let io = files.read(&format!("/proc/{pid}/io")).unwrap_or_default();
     let bytes =
@@ -79,9 +79,9 @@ pub fn of_process(files: &dyn Files, pid: i32) -> Option<ProcessWork> {
 /// Whether a thread of a process is runnable: on a CPU or waiting for one, state `R` of
 /// proc_pid_stat(5).
 pub fn is_ready(files: &dyn Files, pid: i32) -> bool {
-    threads(files, pid).iter().any(|tid| {
+    list_threads(files, pid).iter().any(|tid| {
         let stat = files.read(&format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-        state(&stat) == Some("R")
+        task_state(&stat) == Some("R")
     })
 }
 
@@ -90,18 +90,18 @@ pub fn is_ready(files: &dyn Files, pid: i32) -> bool {
 pub fn is_stopped(files: &dyn Files, all: &[i32]) -> bool {
     let stat = |pid: &i32| files.read(&format!("/proc/{pid}/stat")).ok();
     let stats: Vec<String> = all.iter().filter_map(stat).collect();
-    let mut states = stats.iter().filter_map(|stat| state(stat));
+    let mut states = stats.iter().filter_map(|stat| task_state(stat));
     let mut states = states.by_ref().filter(|state| !matches!(*state, "Z" | "X")).peekable();
     states.peek().is_some() && states.all(|state| matches!(state, "T" | "t"))
 }
 
 /// The state in a line of /proc/PID/stat, behind the name.
-fn state(stat: &str) -> Option<&str> {
+fn task_state(stat: &str) -> Option<&str> {
     stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().next()
 }
 
 /// User and system time of a line of /proc/PID/stat.
-fn ticks(stat: &str) -> Option<Nanos> {
+fn cpu_time(stat: &str) -> Option<Nanos> {
     let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().collect();
     let ticks: i64 =
         fields.get(11)?.parse::<i64>().ok()?.saturating_add(fields.get(12)?.parse().ok()?);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_busy_process_tree_is_distinguished_from_a_sleeping_one() {
-        let files = Root::system();
+        let files = Root::from_system();
         let mut child =
             Command::new("sh").args(["-c", "sleep 60 & while :; do :; done"]).spawn().unwrap();
         let root = child.id() as i32;
@@ -125,7 +125,7 @@ mod tests {
         let (mut all, mut busy) = (Vec::new(), ProcessWork::default());
         while (all.len() < 2 || busy.cpu_time < Nanos::from_millis(50)) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
-            all = tree(&files, root).unwrap();
+            all = process_tree(&files, root).unwrap();
             busy = of_process(&files, root).unwrap();
         }
         let sleeper = all[1];
@@ -135,7 +135,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(100));
         let (after, later) =
             (of_process(&files, sleeper).unwrap(), of_process(&files, root).unwrap());
-        punctual_sys::children::send(sleeper, libc::SIGKILL).unwrap();
+        punctual_sys::children::send_signal(sleeper, libc::SIGKILL).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn cpu_ticks_are_read_after_a_name_with_parentheses() {
         let stat = "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 250 50 0 0 20 0 1 0 0 0 0";
-        assert_eq!(ticks(stat), Some(Nanos::from_secs(3)));
-        assert_eq!(state(stat), Some("S"));
-        assert_eq!(state("7 (a"), None);
+        assert_eq!(cpu_time(stat), Some(Nanos::from_secs(3)));
+        assert_eq!(task_state(stat), Some("S"));
+        assert_eq!(task_state("7 (a"), None);
     }
 }

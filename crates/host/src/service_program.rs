@@ -36,16 +36,16 @@ pub fn check_service_program(files: &dyn Files, program: &Path) -> Result<(), St
 /// # Errors
 /// The reason why not.
 fn check_survives_boot(mounts: &str, path: &Path) -> Result<(), String> {
-    let shown = path.display();
+    let shown_path = path.display();
     let name = path.to_str().filter(|text| !text.contains(char::is_control));
     let name = name.ok_or_else(|| format!("a service cannot name {path:?}"))?;
     if let Some(emptied) = EMPTIED.iter().find(|emptied| path.starts_with(emptied)) {
-        return Err(format!("{shown} is below {emptied}"));
+        return Err(format!("{shown_path} is below {emptied}"));
     }
     match mount_of(mounts, name) {
-        None => Err(format!("the file system of {shown} is not known")),
+        None => Err(format!("the file system of {shown_path} is not known")),
         Some(mount) if IN_MEMORY.contains(&mount.kind.as_str()) => {
-            Err(format!("{shown} is on {}", mount.kind))
+            Err(format!("{shown_path} is on {}", mount.kind))
         }
         Some(_) => Ok(()),
     }
@@ -67,17 +67,17 @@ fn check_writers(
     read_ownership: impl Fn(&Path) -> io::Result<Ownership>,
 ) -> Result<(), String> {
     for path in program.ancestors() {
-        let shown = path.display();
+        let shown_path = path.display();
         let Ownership { uid, gid, mode } = read_ownership(path)
-            .map_err(|why| format!("cannot read the owner of {shown}: {why}"))?;
+            .map_err(|why| format!("cannot read the owner of {shown_path}: {why}"))?;
         if uid != 0 {
-            return Err(format!("{shown} belongs to user {uid}, who may replace the program"));
+            return Err(format!("{shown_path} belongs to user {uid}, who may replace the program"));
         }
         if mode & 0o002 != 0 {
-            return Err(format!("everybody may write to {shown}"));
+            return Err(format!("everybody may write to {shown_path}"));
         }
         if mode & 0o020 != 0 && gid != 0 {
-            return Err(format!("group {gid} may write to {shown}"));
+            return Err(format!("group {gid} may write to {shown_path}"));
         }
     }
     Ok(())

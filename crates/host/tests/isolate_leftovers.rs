@@ -15,7 +15,7 @@ fn cpu3() -> PartitionRequest {
 }
 
 fn undo(kernel: &Kernel, store: &Memory) -> UndoReport {
-    isolate::undo(store, kernel, IfChanged::Report).unwrap()
+    isolate::undo_partition(store, kernel, IfChanged::Report).unwrap()
 }
 
 fn cgroup(kernel: &Kernel, tid: i32) -> String {
@@ -27,7 +27,7 @@ fn tasks_forked_meanwhile_are_moved_too_up_to_a_bound() {
     let forking = |forks: usize| {
         let (kernel, store) = (v1("cpuset."), Memory::default());
         kernel.with(|state| state.forks = forks);
-        let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
+        let partition = isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
         let outside = kernel.with(|state| {
             let root = state.mount.clone();
             state.tasks.values().filter(|task| task.name == "forked" && task.cgroup == root).count()
@@ -52,7 +52,7 @@ fn undo_moves_new_tasks_to_the_original_cgroup_of_their_parents() {
         state.tasks.get_mut(&100).unwrap().cgroup = path.clone();
         path
     });
-    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     kernel.with(|state| {
         let (rt, nrt) = (format!("{}/rt", state.mount), format!("{}/nrt", state.mount));
         state.tasks.insert(300, task(300, "child", 100, 0, "0-2", &nrt));
@@ -72,7 +72,7 @@ fn undo_moves_new_tasks_to_the_original_cgroup_of_their_parents() {
 #[test]
 fn undo_keeps_an_affinity_or_cgroup_that_a_task_changed_itself() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
-    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     let elsewhere = kernel.with(|state| {
         let path = format!("{}/elsewhere", state.mount);
         state.make(&path).unwrap();
@@ -96,7 +96,7 @@ fn undo_leaves_a_kernel_thread_that_was_bound_meanwhile() {
         let root = state.mount.clone();
         state.tasks.insert(400, task(400, "kworker/3:0", 2, PF_KTHREAD, "0-3", &root));
     });
-    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     kernel.with(|state| {
         let root = state.mount.clone();
         let worker = state.tasks.get_mut(&400).unwrap();
@@ -114,7 +114,7 @@ fn undo_leaves_a_kernel_thread_that_was_bound_meanwhile() {
 fn a_process_that_was_excluded_is_not_moved() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let request = PartitionRequest { leave: vec![100], ..cpu3() };
-    let partition = isolate::create(&request, &kernel, &store).unwrap();
+    let partition = isolate::create_partition(&request, &kernel, &store).unwrap();
     let root = kernel.with(|state| state.mount.clone());
     assert_eq!([cgroup(&kernel, 100), cgroup(&kernel, 101)], [root.clone(), root]);
     let left: Vec<i32> = partition
@@ -130,18 +130,18 @@ fn a_process_that_was_excluded_is_not_moved() {
 #[test]
 fn a_journal_of_an_earlier_boot_is_put_aside() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
-    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     let rebooted = v1("cpuset.");
     rebooted.set("/proc/sys/kernel/random/boot_id", "boot-2");
     let before = rebooted.snapshot();
-    assert_eq!(isolate::pending(&store, &rebooted).unwrap(), []);
+    assert_eq!(isolate::pending_journals(&store, &rebooted).unwrap(), []);
     let report = undo(&rebooted, &store);
     assert_eq!(
         (report.put_aside, report.journals),
         (vec!["stale-journal-0001.jsonl".to_owned()], vec![])
     );
     assert_eq!(rebooted.snapshot(), before, "nothing of another boot is written");
-    let partition = isolate::create(&cpu3(), &rebooted, &store).unwrap();
+    let partition = isolate::create_partition(&cpu3(), &rebooted, &store).unwrap();
     assert_eq!(partition.journal, "memory/journal-0002.jsonl");
 }
 
@@ -156,22 +156,24 @@ impl Death for Unwinding {
 #[test]
 fn leftovers_of_a_killed_command_are_reported_by_the_next() {
     let standing = |kernel: &Kernel, store: &Memory| {
-        let pending = isolate::pending(store, kernel).unwrap();
+        let pending = isolate::pending_journals(store, kernel).unwrap();
         pending.first().map(|one| (one.standing, one.is_leftover()))
     };
     let (kernel, store) = (v1("cpuset."), Memory::default());
     assert_eq!(standing(&kernel, &store), None);
     let fate = Fate::new(Some(20), &Unwinding);
     let files = MortalFiles { inner: &kernel, fate: &fate };
-    let _ = catch_unwind(AssertUnwindSafe(|| isolate::create(&cpu3(), &files, &store).map(drop)));
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        isolate::create_partition(&cpu3(), &files, &store).map(drop)
+    }));
     assert_eq!(standing(&kernel, &store), Some((JournalState::HalfMade, true)));
     assert!(undo(&kernel, &store).is_complete());
-    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     assert_eq!(standing(&kernel, &store), Some((JournalState::InForce, false)));
     assert!(undo(&kernel, &store).is_complete());
 
     let request = PartitionRequest { for_this_process: true, ..cpu3() };
-    isolate::create(&request, &kernel, &store).unwrap();
+    isolate::create_partition(&request, &kernel, &store).unwrap();
     assert_eq!(
         standing(&kernel, &store),
         Some((JournalState::InForce, false)),
@@ -189,7 +191,7 @@ fn create_reverts_all_changes_if_the_disk_is_full() {
         let store = Memory::default();
         store.room.set(Some(room));
         let before = machine.snapshot();
-        match isolate::create(&cpu3(), &machine, &store) {
+        match isolate::create_partition(&cpu3(), &machine, &store) {
             Ok(_) => assert!(undo(&machine, &store).is_complete(), "{room}"),
             Err(CreateError::Failed { what, undone }) => {
                 assert!(what.contains("No space left"), "{what}");
@@ -203,7 +205,7 @@ fn create_reverts_all_changes_if_the_disk_is_full() {
         assert_eq!(machine.snapshot(), before, "{room}");
         // The rest has no complete line; the next undo removes it.
         assert!(undo(&machine, &store).is_complete());
-        assert_eq!(store.names().unwrap(), [""; 0], "{room}");
+        assert_eq!(store.file_names().unwrap(), [""; 0], "{room}");
     }
 }
 
@@ -211,7 +213,7 @@ fn create_reverts_all_changes_if_the_disk_is_full() {
 fn undo_reports_a_damaged_journal_line_and_reverts_the_others() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let before = kernel.snapshot();
-    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     let lost = "\"step\":\"vmstat\"";
     let damage = |bytes: &mut Vec<u8>| {
         let text = String::from_utf8(bytes.clone()).unwrap();
@@ -231,7 +233,7 @@ fn undo_reports_a_damaged_journal_line_and_reverts_the_others() {
         .map(|(key, _)| key)
         .collect();
     assert_eq!(different, ["/proc/sys/vm/stat_interval"]);
-    assert!(isolate::undo(&store, &kernel, IfChanged::Keep).unwrap().is_complete());
+    assert!(isolate::undo_partition(&store, &kernel, IfChanged::Keep).unwrap().is_complete());
 }
 
 #[test]
@@ -239,7 +241,7 @@ fn moved_tasks_are_restored_with_their_affinity() {
     for kernel in [v1("cpuset."), v2()] {
         let store = Memory::default();
         let before = kernel.snapshot();
-        isolate::create(&cpu3(), &kernel, &store).unwrap();
+        isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
         let entry = EnteredPartition { partition: "rt".into(), ..EnteredPartition::default() };
         let entered =
             isolate::move_process(&kernel, &store, 100, Membership::Process, &entry).unwrap();
@@ -263,8 +265,12 @@ fn an_experiment_has_threads_in_each_half() {
         // The experiment is process 100, with the thread 101.
         kernel.with(|state| state.own = 100);
         let before = kernel.snapshot();
-        isolate::create(&PartitionRequest { for_this_process: true, ..cpu3() }, &kernel, &store)
-            .unwrap();
+        isolate::create_partition(
+            &PartitionRequest { for_this_process: true, ..cpu3() },
+            &kernel,
+            &store,
+        )
+        .unwrap();
         let go = |tid: i32, half: &str, membership| {
             let entry = EnteredPartition { partition: half.into(), ..EnteredPartition::default() };
             isolate::move_process(&kernel, &store, tid, membership, &entry).map(drop)
@@ -280,7 +286,7 @@ fn an_experiment_has_threads_in_each_half() {
         assert_eq!(cgroup(&kernel, 100).rsplit_once('/').unwrap().1, "nrt");
         let allowed = |tid: i32| kernel.with(|state| state.tasks[&tid].allowed.clone());
         assert_eq!((allowed(101), allowed(100)), (set("3"), set("0-2")));
-        let status = isolate::status(&kernel, &store).unwrap().unwrap();
+        let status = isolate::partition_status(&kernel, &store).unwrap().unwrap();
         assert_eq!(status.members.into_iter().collect::<Vec<_>>(), [101]);
         let report = undo(&kernel, &store);
         assert!(report.is_complete(), "{report:?}");
@@ -291,7 +297,7 @@ fn an_experiment_has_threads_in_each_half() {
 #[test]
 fn moving_a_process_is_refused_with_the_reason() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
-    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     let into = |name: &str, cpus: Option<&str>| EnteredPartition {
         partition: name.into(),
         cpus: cpus.map(set),
@@ -309,7 +315,7 @@ fn moving_a_process_is_refused_with_the_reason() {
     isolate::move_process(&kernel, &store, 101, Membership::Thread, &into("rt", None)).unwrap();
     assert!(cgroup(&kernel, 101).ends_with("/rt") && cgroup(&kernel, 100).ends_with("/nrt"));
     let (kernel, store) = (v2(), Memory::default());
-    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     let error = isolate::move_process(&kernel, &store, 101, Membership::Thread, &into("rt", None))
         .unwrap_err();
     insta::assert_snapshot!(error.to_string(), @"thread 101 cannot move without its process: version 2 cgroups take whole processes (cgroups(7), thread mode)");
@@ -318,12 +324,12 @@ fn moving_a_process_is_refused_with_the_reason() {
 #[test]
 fn undo_keeps_a_controller_that_others_use() {
     let (kernel, store) = (v2(), Memory::default());
-    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     kernel
         .with(|state| state.cgroups.get_mut("/sys/fs/cgroup/user.slice").unwrap().cpus = set("0"));
     let report = undo(&kernel, &store);
     let found: Vec<&str> =
         report.journals[0].changed_hands.iter().map(|one| one.found.as_str()).collect();
     assert_eq!(found, ["cpuset, which /sys/fs/cgroup/user.slice uses"]);
-    assert!(isolate::undo(&store, &kernel, IfChanged::Keep).unwrap().is_complete());
+    assert!(isolate::undo_partition(&store, &kernel, IfChanged::Keep).unwrap().is_complete());
 }

@@ -79,12 +79,13 @@ fn it_is_recognised_entered_and_undone() {
     assert_eq!(entered.expect("it enters").cpus, set("3"));
     let unknown = take_over(&kernel, &store, Some(FORMER)).expect("it is taken over");
     assert_eq!(unknown, Some(vec![]));
-    let status = isolate::status(&kernel, &store).expect("it can be read").expect("a partition");
+    let status =
+        isolate::partition_status(&kernel, &store).expect("it can be read").expect("a partition");
     assert!(status.in_force.iter().all(|one| one.in_force), "{:#?}", status.in_force);
-    let report = isolate::undo(&store, &kernel, IfChanged::Report).expect("it is undone");
+    let report = isolate::undo_partition(&store, &kernel, IfChanged::Report).expect("it is undone");
     assert!(report.is_complete(), "{report:#?}");
     assert_eq!(snapshot(&kernel), before);
-    assert_eq!(store.names().expect("a list"), [""; 0]);
+    assert_eq!(store.file_names().expect("a list"), [""; 0]);
 }
 
 #[test]
@@ -100,7 +101,8 @@ fn without_its_file_the_former_settings_are_not_guessed() {
             "/sys/devices/system/machinecheck/machinecheck0/check_interval",
         ];
         assert_eq!(unknown, Some(expected.map(str::to_owned).to_vec()));
-        let report = isolate::undo(&store, &kernel, IfChanged::Report).expect("it is undone");
+        let report =
+            isolate::undo_partition(&store, &kernel, IfChanged::Report).expect("it is undone");
         assert!(report.is_complete(), "{report:#?}");
         assert_eq!(kernel.holds("/proc/sys/vm/stat_interval"), "1000");
         assert_eq!(find_partrt(&kernel).expect("it can be read"), None);
@@ -117,7 +119,7 @@ fn killed_at_every_step_the_next_undo_restores_all() {
             let fate = Fate::new(Some(*step), &Unwinding);
             let undo = |files: &dyn Files, store: &dyn Store| {
                 take_over(files, store, Some(FORMER)).expect("it is taken over");
-                isolate::undo(store, files, IfChanged::Report).expect("it is undone")
+                isolate::undo_partition(store, files, IfChanged::Report).expect("it is undone")
             };
             let killed = mortal(|| {
                 let files = MortalFiles { inner: &kernel, fate: &fate };
@@ -126,7 +128,7 @@ fn killed_at_every_step_the_next_undo_restores_all() {
             let report = undo(&kernel, &store);
             assert!(report.is_complete(), "killed at {step}: {report:#?}");
             assert_eq!(snapshot(&kernel), before, "killed at {step}");
-            assert_eq!(store.names().expect("a list"), [""; 0], "killed at {step}");
+            assert_eq!(store.file_names().expect("a list"), [""; 0], "killed at {step}");
             !killed
         });
         assert!(survived.is_some_and(|steps| steps > 30), "{survived:?}");
@@ -137,7 +139,7 @@ fn killed_at_every_step_the_next_undo_restores_all() {
 fn partitions_of_others_are_not_taken_for_it() {
     let (kernel, store) = (machine(), Memory::default());
     let request = isolate::PartitionRequest::new(isolate::TargetCpus::Cpus(set("3")));
-    isolate::create(&request, &kernel, &store).expect("it is made");
+    isolate::create_partition(&request, &kernel, &store).expect("it is made");
     assert_eq!(take_over(&kernel, &store, Some(FORMER)).expect("one of ours"), None);
     assert_eq!(find_partrt(&v2()).expect("it can be read"), None);
     // A cpuset without CPUs of its own.

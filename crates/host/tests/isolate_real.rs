@@ -29,9 +29,9 @@ const IN_GUEST: &str = "PUNCTUAL_TEST_IN_GUEST";
 
 /// There is only one machine: its tests take turns, also with those of other processes.
 fn take_turn() -> JournalLock {
-    let turns = JournalDirectory::at("/run/punctual-tests");
+    let turns = JournalDirectory::from_path("/run/punctual-tests");
     for _ in 0..600 {
-        if let Some(turn) = turns.lock().unwrap() {
+        if let Some(turn) = turns.try_lock().unwrap() {
             return turn;
         }
         std::thread::sleep(Duration::from_secs(1));
@@ -52,13 +52,13 @@ impl Death for Sigkill {
 
 /// The reason why these tests cannot run on this machine.
 fn lacking() -> Option<String> {
-    let files = Root::system();
-    match isolate::plan(&files, &request(&files)) {
+    let files = Root::from_system();
+    match isolate::plan_partition(&files, &request(&files)) {
         Err(refusal) => return Some(format!("a partition that can be made: {refusal}")),
         Ok(plan) if plan.machine.housekeeping.is_empty() => return Some("a second CPU".into()),
         Ok(_) => {}
     }
-    match journal::read_all(&JournalDirectory::system()) {
+    match journal::read_all(&JournalDirectory::from_system()) {
         Ok(journals) if journals.is_empty() => None,
         Ok(_) => Some("a machine without changes that punctual made: undo them first".into()),
         Err(error) => Some(error.to_string()),
@@ -67,7 +67,7 @@ fn lacking() -> Option<String> {
 
 /// The right to change the machine; without it the test is skipped.
 fn turn() -> Option<JournalLock> {
-    let root = Root::system().read("/proc/self/status").is_ok_and(|status| {
+    let root = Root::from_system().read("/proc/self/status").is_ok_and(|status| {
         status
             .lines()
             .any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"))
@@ -94,13 +94,13 @@ fn request(files: &dyn Files) -> PartitionRequest {
     let processes =
         files.list("/proc").unwrap().into_iter().filter_map(|name| name.parse::<i32>().ok());
     let near_init =
-        |pid: &i32| *pid == 1 || tasks::stat(files, *pid).is_ok_and(|stat| stat.parent == 1);
+        |pid: &i32| *pid == 1 || tasks::read_stat(files, *pid).is_ok_and(|stat| stat.parent == 1);
     PartitionRequest {
         rt_name: "punctual-test-rt".into(),
         nrt_name: "punctual-test-nrt".into(),
         without: vec!["replug".into()],
         leave: processes.filter(near_init).collect(),
-        ..PartitionRequest::new(TargetCpus::Cpus(CpuSet::single(last)))
+        ..PartitionRequest::new(TargetCpus::Cpus(CpuSet::from_cpu(last)))
     }
 }
 
@@ -114,7 +114,7 @@ fn fixes() -> Vec<RequestedWrite> {
     let all = all
         .into_iter()
         .chain([("/proc/sys/vm/stat_interval", "9"), ("/sys/kernel/mm/ksm/run", "1")]);
-    all.filter(|(path, _)| Root::system().exists(path))
+    all.filter(|(path, _)| Root::from_system().exists(path))
         .map(|(path, value)| fix(path, value))
         .collect()
 }
@@ -126,18 +126,19 @@ fn child() {
     let Ok(order) = std::env::var(ORDER) else { return };
     let (what, when) = order.split_once(' ').unwrap();
     let fate = Fate::new(when.parse().ok(), &Sigkill);
-    let (root, directory) = (Root::system(), JournalDirectory::system());
+    let (root, directory) = (Root::from_system(), JournalDirectory::from_system());
     let files = MortalFiles { inner: &root, fate: &fate };
     let store = MortalStore { inner: &directory, fate: &fate, torn: true };
     match what {
-        "create" => drop(isolate::create(&request(&root), &files, &store).unwrap()),
+        "create" => drop(isolate::create_partition(&request(&root), &files, &store).unwrap()),
         "replug" => {
             let request = PartitionRequest { without: Vec::new(), ..request(&root) };
-            drop(isolate::create(&request, &files, &store).unwrap());
+            drop(isolate::create_partition(&request, &files, &store).unwrap());
         }
         "fix" => drop(Journal::apply_writes(&store, &files, &fixes()).unwrap()),
         "undo" => {
-            let report = journal::undo(&store, &files, IfChanged::Report, |_| true).unwrap();
+            let report =
+                journal::undo_journals(&store, &files, IfChanged::Report, |_| true).unwrap();
             assert!(report.is_complete(), "{report:#?}");
         }
         _ => unreachable!("{order}"),
@@ -163,16 +164,18 @@ fn run(what: &str, when: Option<usize>) -> bool {
 
 /// The current state of everything that isolation changes.
 fn snapshot(paths: &[String]) -> BTreeMap<String, String> {
-    let files = Root::system();
-    let cpusets = Cpusets::find(&files).unwrap();
+    let files = Root::from_system();
+    let cpusets = Cpusets::find_controller(&files).unwrap();
     let mut all = BTreeMap::new();
     for path in paths {
         all.insert(path.clone(), files.read(path).unwrap_or_else(|error| error.to_string()));
     }
-    let cgroups = tasks::cgroups(&files, &cpusets.hierarchy.mount).unwrap();
+    let cgroups = tasks::list_cgroups(&files, &cpusets.hierarchy.mount).unwrap();
     all.insert("cgroups".into(), cgroups.join(" "));
     for (tid, place) in tasks::cgroup_by_task(&files, &cpusets.hierarchy).unwrap() {
-        if let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) {
+        if let (Ok(stat), Ok(cpus)) =
+            (tasks::read_stat(&files, tid), tasks::read_affinity(&files, tid))
+        {
             // The kernel moves threads that it has bound: a workqueue's rescuer stays where it last
             // helped.
             let cpus = if stat.is_bound() { "bound".to_owned() } else { cpus.to_string() };
@@ -184,10 +187,10 @@ fn snapshot(paths: &[String]) -> BTreeMap<String, String> {
 
 /// The files that the plan would write to, and others that could change with them.
 fn paths() -> Vec<String> {
-    let files = Root::system();
+    let files = Root::from_system();
     let mut request = request(&files);
     request.without.clear();
-    let plan = isolate::plan(&files, &request).unwrap();
+    let plan = isolate::plan_partition(&files, &request).unwrap();
     let mut paths: Vec<String> = Vec::new();
     for step in plan.steps {
         match step.change {
@@ -226,18 +229,18 @@ fn assert_same(before: &BTreeMap<String, String>, paths: &[String], about: &str)
 /// Kernel threads that are not in a snapshot and may run only on the first CPUs, those that a
 /// partition of the last one leaves: khugepaged, if enabling transparent huge pages started it.
 fn narrow_newborn(before: &BTreeMap<String, String>) -> Vec<String> {
-    let files = Root::system();
-    let all = tasks::affinity(&files, 2).unwrap();
-    let left = all.difference(&CpuSet::single(all.iter().last().unwrap()));
+    let files = Root::from_system();
+    let all = tasks::read_affinity(&files, 2).unwrap();
+    let left = all.difference(&CpuSet::from_cpu(all.iter().last().unwrap()));
     let threads = tasks::all_threads(&files)
         .unwrap()
         .into_iter()
-        .filter_map(|tid| tasks::stat(&files, tid).ok());
+        .filter_map(|tid| tasks::read_stat(&files, tid).ok());
     let kernel = threads.filter(|stat| stat.is_kernel_thread() && !stat.is_bound());
     let newborn = kernel
         .filter(|stat| !before.contains_key(&format!("task {} of {}", stat.id.tid, stat.id.start)));
-    let narrow =
-        newborn.filter(|stat| tasks::affinity(&files, stat.id.tid).is_ok_and(|cpus| cpus == left));
+    let narrow = newborn
+        .filter(|stat| tasks::read_affinity(&files, stat.id.tid).is_ok_and(|cpus| cpus == left));
     narrow.map(|stat| stat.name).collect()
 }
 
@@ -247,11 +250,11 @@ struct Bystanders(Vec<Child>);
 impl Bystanders {
     fn new() -> Bystanders {
         let online: CpuSet =
-            Root::system().read("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
-        let ends = [online.first().unwrap(), online.iter().last().unwrap()];
+            Root::from_system().read("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
+        let ends = [online.first_cpu().unwrap(), online.iter().last().unwrap()];
         let start = |cpu: usize| {
             let child = Command::new("sleep").arg("3600").stdin(Stdio::null()).spawn().unwrap();
-            attributes::set_affinity(child.id() as i32, &CpuSet::single(cpu)).unwrap();
+            attributes::set_affinity(child.id() as i32, &CpuSet::from_cpu(cpu)).unwrap();
             child
         };
         Bystanders(ends.into_iter().map(start).collect())
@@ -272,9 +275,9 @@ struct PutBack;
 
 impl Drop for PutBack {
     fn drop(&mut self) {
-        let _ = journal::undo(
-            &JournalDirectory::system(),
-            &Root::system(),
+        let _ = journal::undo_journals(
+            &JournalDirectory::from_system(),
+            &Root::from_system(),
             IfChanged::Overwrite,
             |_| true,
         );
@@ -309,7 +312,7 @@ fn at_every_step(prepare: Option<&str>, what: &str) {
     }
     assert!(deaths > 3, "{what} was killed {deaths} times only");
     println!("{what}: killed {deaths} times, at steps 0 to {step}");
-    let left = JournalDirectory::system().names().unwrap();
+    let left = JournalDirectory::from_system().file_names().unwrap();
     assert!(!left.iter().any(|name| name.starts_with("journal-")), "{left:?}");
 }
 

@@ -9,10 +9,11 @@ use punctual_host::journal::Store;
 /// A machine's answer to a request; nothing may have changed.
 fn refusal(kernel: &Kernel, request: &PartitionRequest) -> String {
     let (before, store) = (kernel.snapshot(), Memory::default());
-    let error =
-        isolate::create(request, kernel, &store).expect_err("it is to be refused").to_string();
+    let error = isolate::create_partition(request, kernel, &store)
+        .expect_err("it is to be refused")
+        .to_string();
     assert_eq!(kernel.snapshot(), before);
-    assert_eq!(store.names().unwrap(), [""; 0]);
+    assert_eq!(store.file_names().unwrap(), [""; 0]);
     error
 }
 
@@ -85,8 +86,12 @@ fn nodes() {
 #[test]
 fn a_node_is_a_partition_with_its_memory() {
     let kernel = v1("cpuset.");
-    isolate::create(&PartitionRequest::new(TargetCpus::Node(1)), &kernel, &Memory::default())
-        .unwrap();
+    isolate::create_partition(
+        &PartitionRequest::new(TargetCpus::Node(1)),
+        &kernel,
+        &Memory::default(),
+    )
+    .unwrap();
     kernel.with(|state| {
         let mems = |name: &str| state.cgroups[&format!("{}/{name}", state.mount)].mems.clone();
         assert_eq!((mems("rt"), mems("nrt")), ("1".into(), "0".into()));
@@ -124,7 +129,7 @@ fn without_cpusets_a_partition_is_refused() {
 #[test]
 fn a_second_partition_is_refused() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
-    isolate::create(&cpus("3"), &kernel, &store).unwrap();
-    let error = isolate::create(&cpus("2"), &kernel, &store).unwrap_err().to_string();
+    isolate::create_partition(&cpus("3"), &kernel, &store).unwrap();
+    let error = isolate::create_partition(&cpus("2"), &kernel, &store).unwrap_err().to_string();
     insta::assert_snapshot!(error, @"a partition exists already (memory/journal-0001.jsonl): undo it first, with `punctual isolate undo`");
 }

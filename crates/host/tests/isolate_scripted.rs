@@ -45,7 +45,7 @@ fn cpu3() -> PartitionRequest {
 }
 
 fn undo(kernel: &Kernel, store: &dyn Store) -> UndoReport {
-    isolate::undo(store, kernel, IfChanged::Report).unwrap()
+    isolate::undo_partition(store, kernel, IfChanged::Report).unwrap()
 }
 
 type Machine = (&'static str, fn() -> Kernel);
@@ -81,18 +81,18 @@ fn undo_restores_the_original_state() {
     for (name, machine) in every_machine() {
         let (kernel, store) = (machine(), Memory::default());
         let before = kernel.snapshot();
-        let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
+        let partition = isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
         assert_ne!(kernel.snapshot(), before, "{name}");
         assert_eq!(
-            partition.refused().count(),
+            partition.refused_changes().count(),
             0,
             "{name}: {:?}",
-            partition.refused().collect::<Vec<_>>()
+            partition.refused_changes().collect::<Vec<_>>()
         );
         let report = undo(&kernel, &store);
         assert!(report.is_complete(), "{name}: {report:?}");
         assert_eq!(kernel.snapshot(), before, "{name}");
-        assert_eq!(store.names().unwrap(), [""; 0], "{name}");
+        assert_eq!(store.file_names().unwrap(), [""; 0], "{name}");
         assert_eq!(undo(&kernel, &store).journals, [], "{name}: a second undo finds nothing");
     }
 }
@@ -103,7 +103,7 @@ fn undo_restores_the_original_state() {
 fn kernel_threads_born_meanwhile_get_all_cpus() {
     for (name, machine) in every_machine() {
         let (kernel, store) = (machine(), Memory::default());
-        isolate::create(&cpu3(), &kernel, &store).unwrap();
+        isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
         let newborn = [(300, PF_KTHREAD, "0-2"), (301, PF_KTHREAD | PF_NO_SETAFFINITY, "1")];
         kernel.with(|state| {
             for (tid, flags, allowed) in newborn {
@@ -128,7 +128,7 @@ fn undo_restores_all_although_the_kernel_acts_with_delay() {
             let (kernel, store) = (machine(), Memory::default());
             kernel.with(|state| state.late = late);
             let before = kernel.snapshot();
-            isolate::create(&cpu3(), &kernel, &store).unwrap();
+            isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
             let report = undo(&kernel, &store);
             assert!(report.is_complete(), "{name}, {late} changes late: {report:?}");
             kernel.with(|state| (0..=late).for_each(|_| state.pass_time()));
@@ -141,7 +141,7 @@ fn undo_restores_all_although_the_kernel_acts_with_delay() {
 fn only_bound_threads_may_run_in_the_partition() {
     for (name, machine) in every_machine() {
         let (kernel, store) = (machine(), Memory::default());
-        let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
+        let partition = isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
         let visitors: Vec<&str> = partition
             .tasks
             .not_moved
@@ -170,7 +170,7 @@ fn killed(
     let killed_creating = mortal(|| {
         let files = MortalFiles { inner: &kernel, fate: &fate };
         let mortal_store = MortalStore { inner: &store, fate: &fate, torn };
-        isolate::create(&cpu3(), &files, &mortal_store).map(drop).unwrap();
+        isolate::create_partition(&cpu3(), &files, &mortal_store).map(drop).unwrap();
     });
     let mut killed_undoing = false;
     if let Some(second) = second {
@@ -178,14 +178,14 @@ fn killed(
         killed_undoing = mortal(|| {
             let files = MortalFiles { inner: &kernel, fate: &fate };
             let mortal_store = MortalStore { inner: &store, fate: &fate, torn };
-            isolate::undo(&mortal_store, &files, IfChanged::Report).map(drop).unwrap();
+            isolate::undo_partition(&mortal_store, &files, IfChanged::Report).map(drop).unwrap();
         });
     }
     let report = undo(&kernel, &store);
     assert!(report.is_complete(), "killed at {first}, {second:?}: {report:?}");
     assert_eq!(kernel.snapshot(), before, "killed at {first}, {second:?}");
     assert_eq!(report.journals.iter().map(|journal| journal.changed_hands.len()).sum::<usize>(), 0);
-    assert_eq!(store.names().unwrap(), [""; 0], "killed at {first}, {second:?}");
+    assert_eq!(store.file_names().unwrap(), [""; 0], "killed at {first}, {second:?}");
     (killed_creating, killed_undoing)
 }
 
@@ -247,7 +247,7 @@ fn a_fix_killed_at_every_step_is_reverted_by_undo() {
         Journal::apply_writes(store, kernel, &requested).map(drop).unwrap()
     };
     let take_back = |kernel: &dyn Files, store: &dyn Store| {
-        punctual_host::journal::undo(store, kernel, IfChanged::Report, |_| true).unwrap()
+        punctual_host::journal::undo_journals(store, kernel, IfChanged::Report, |_| true).unwrap()
     };
     let mut deaths = (0, 0);
     for (first, second) in (0..20).flat_map(|first| (0..20).map(move |second| (first, second))) {
@@ -277,7 +277,7 @@ fn a_change_of_hands_is_reported_and_not_overwritten() {
     let path = "/proc/sys/vm/stat_interval";
     let made = || {
         let (kernel, store) = (v1("cpuset."), Memory::default());
-        isolate::create(&cpu3(), &kernel, &store).unwrap();
+        isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
         kernel.set(path, "60");
         (kernel, store)
     };
@@ -292,22 +292,22 @@ fn a_change_of_hands_is_reported_and_not_overwritten() {
     let shown = [&one.path, &one.expected, &one.found, &one.before].map(String::as_str);
     assert_eq!(shown, [path, "1000", "60", "1"]);
     assert!(matches!(
-        isolate::create(&cpu3(), &kernel, &store),
+        isolate::create_partition(&cpu3(), &kernel, &store),
         Err(CreateError::Refused(Refusal::AlreadyActive(_)))
     ));
-    assert!(isolate::undo(&store, &kernel, IfChanged::Overwrite).unwrap().is_complete());
+    assert!(isolate::undo_partition(&store, &kernel, IfChanged::Overwrite).unwrap().is_complete());
     assert_eq!(kernel.holds(path), "1");
 
     let (kernel, store) = made();
-    assert!(isolate::undo(&store, &kernel, IfChanged::Keep).unwrap().is_complete());
+    assert!(isolate::undo_partition(&store, &kernel, IfChanged::Keep).unwrap().is_complete());
     assert_eq!(kernel.holds(path), "60");
-    assert_eq!(store.names().unwrap(), [""; 0]);
+    assert_eq!(store.file_names().unwrap(), [""; 0]);
 }
 
 #[test]
 fn undo_accepts_a_setting_that_others_restored() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
-    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     kernel.set("/proc/sys/vm/stat_interval", "1");
     assert!(undo(&kernel, &store).is_complete());
 }
@@ -317,7 +317,7 @@ fn create_reverts_all_changes_if_an_essential_one_is_refused() {
     for (name, machine) in every_machine() {
         let before = machine().snapshot();
         // Refuses every change that the plan calls essential once.
-        let plan = isolate::plan(&machine(), &cpu3()).unwrap();
+        let plan = isolate::plan_partition(&machine(), &cpu3()).unwrap();
         let essential =
             plan.steps.iter().filter(|step| step.essential).filter_map(|step| match &step.change {
                 Change::MakeCgroup { path } | Change::EnableController { path } => {
@@ -329,7 +329,7 @@ fn create_reverts_all_changes_if_an_essential_one_is_refused() {
         for path in essential.collect::<Vec<_>>() {
             let (kernel, store) = (machine(), Memory::default());
             kernel.refuse(&path, libc::ENOSPC, 1);
-            match isolate::create(&cpu3(), &kernel, &store) {
+            match isolate::create_partition(&cpu3(), &kernel, &store) {
                 Err(CreateError::Failed { what, undone }) => {
                     assert!(undone.is_complete(), "{name}: {path}: {undone:?}");
                     assert!(what.contains(&path) && what.contains("No space left"), "{what}");
@@ -337,7 +337,7 @@ fn create_reverts_all_changes_if_an_essential_one_is_refused() {
                 other => panic!("{name}: {path}: {other:?}"),
             }
             assert_eq!(kernel.snapshot(), before, "{name}: {path}");
-            assert_eq!(store.names().unwrap(), [""; 0]);
+            assert_eq!(store.file_names().unwrap(), [""; 0]);
         }
     }
 }
@@ -351,9 +351,9 @@ fn a_refused_optional_setting_is_listed_and_the_partition_created() {
         state.settings.get_mut("/proc/sys/kernel/timer_migration").unwrap().0 = Kind::Deaf
     });
     let before = kernel.snapshot();
-    let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
+    let partition = isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     let refused: Vec<String> =
-        partition.refused().map(|one| format!("{} {:?}", one.path, one.effect)).collect();
+        partition.refused_changes().map(|one| format!("{} {:?}", one.path, one.effect)).collect();
     insta::assert_snapshot!(refused.join("\n"), @r#"
     /proc/irq/24/smp_affinity_list (disk) Refused { errno: Some(1), why: "Operation not permitted (os error 1)" }
     /proc/irq/26/smp_affinity_list (no handler) Refused { errno: Some(5), why: "Input/output error (os error 5)" }
@@ -371,8 +371,8 @@ fn a_write_that_failed_but_took_effect_is_reverted() {
     kernel.with(|state| {
         state.refusals.push(Scripted { path, errno: libc::EINTR, times: 1, after_all: true })
     });
-    let partition = isolate::create(&cpu3(), &kernel, &store).unwrap();
-    assert_eq!(partition.refused().count(), 0, "the file has the requested value");
+    let partition = isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
+    assert_eq!(partition.refused_changes().count(), 0, "the file has the requested value");
     assert_eq!(kernel.holds("/proc/sys/vm/stat_interval"), "1000");
     assert!(undo(&kernel, &store).is_complete());
     assert_eq!(kernel.snapshot(), before);
@@ -382,13 +382,13 @@ fn a_write_that_failed_but_took_effect_is_reverted() {
 fn undo_retries_on_ebusy_and_reports_refused_settings() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     let before = kernel.snapshot();
-    isolate::create(&cpu3(), &kernel, &store).unwrap();
+    isolate::create_partition(&cpu3(), &kernel, &store).unwrap();
     kernel.refuse("/proc/irq/default_smp_affinity", libc::EBUSY, 3);
     kernel.refuse("/proc/sys/vm/stat_interval", libc::EPERM, 1);
     let report = undo(&kernel, &store);
     let failed: Vec<&str> = report.journals[0].failed.iter().map(|one| one.path.as_str()).collect();
     assert_eq!((failed, report.is_complete()), (vec!["/proc/sys/vm/stat_interval"], false));
-    let standing = isolate::pending(&store, &kernel).unwrap();
+    let standing = isolate::pending_journals(&store, &kernel).unwrap();
     let [one] = &standing[..] else { panic!("{standing:?}") };
     assert!(one.standing == JournalState::HalfUndone && one.is_leftover());
     assert!(undo(&kernel, &store).is_complete());
@@ -440,7 +440,7 @@ fn create_fails_and_is_reverted_if_a_cpu_stays_offline() {
         }
     }
     let stubborn = Stubborn(&kernel, std::cell::Cell::new(12));
-    match isolate::create(&cpu3(), &stubborn, &store) {
+    match isolate::create_partition(&cpu3(), &stubborn, &store) {
         Err(CreateError::Failed { what, undone }) => {
             assert!(what.contains("CPU 3 went offline and does not come back"), "{what}");
             assert!(undone.is_complete(), "{undone:?}");

@@ -70,23 +70,24 @@ struct Options {
     command: Vec<String>,
 }
 
-fn guest(options: &Options) -> Result<Guest, LabError> {
+fn build_guest(options: &Options) -> Result<Guest, LabError> {
     let arch = if options.arm64 || options.raspi3b { Arch::Arm64 } else { Arch::Amd64 };
     let kernel = match options.kernel.contains('/') {
-        true => BootKernel::at(&options.kernel, options.kernel_modules.clone(), arch),
+        true => BootKernel::from_image(&options.kernel, options.kernel_modules.clone(), arch),
         false => BootKernel::by_name(&options.kernel, arch)?,
     };
     let mut command = options.command.clone();
     let mut programs = options.programs.clone();
-    let own = Path::new(&command[0]);
-    if command[0].contains('/') && own.is_file() && !options.share_host {
-        let own = std::path::absolute(own).unwrap_or_else(|_| own.to_owned());
-        command[0] = own.to_string_lossy().into_owned();
-        programs.push(own);
+    let program_path = Path::new(&command[0]);
+    if command[0].contains('/') && program_path.is_file() && !options.share_host {
+        let absolute_path =
+            std::path::absolute(program_path).unwrap_or_else(|_| program_path.to_owned());
+        command[0] = absolute_path.to_string_lossy().into_owned();
+        programs.push(absolute_path);
     }
     let files = options.files.iter().map(|file| {
         let (host, path) = file.split_once('=').unwrap_or((file, file));
-        GuestFile::copy(host, path)
+        GuestFile::from_host_file(host, path)
     });
     Ok(Guest {
         board: if options.raspi3b { GuestBoard::Raspi3b } else { GuestBoard::Usual },
@@ -103,9 +104,9 @@ fn guest(options: &Options) -> Result<Guest, LabError> {
     })
 }
 
-fn run(options: &Options) -> Result<GuestResult, LabError> {
+fn run_guest(options: &Options) -> Result<GuestResult, LabError> {
     let mut began = None;
-    guest(options)?.run_watched(&mut |seen: GuestProgress| {
+    build_guest(options)?.run_watched(&mut |seen: GuestProgress| {
         if seen.phase == GuestPhase::Job && began.is_none() {
             began = Some(seen.elapsed);
         }
@@ -120,7 +121,7 @@ fn run(options: &Options) -> Result<GuestResult, LabError> {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let result = match run(&options) {
+    let result = match run_guest(&options) {
         Ok(result) => result,
         Err(error) => {
             eprintln!("guest: {error}");

@@ -23,7 +23,7 @@ const LISTS_KEEP: Duration = Duration::from_secs(24 * 3600);
 
 /// A package of one exact version.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Package {
+pub(crate) struct Package {
     pub name: String,
     pub version: String,
     /// The dependencies on an exact version, and the build programs of a kernel's headers, which
@@ -49,15 +49,15 @@ impl<'a> Suite<'a> {
             cache,
             name,
             arch,
-            apt_get: tools::find("apt-get", "apt")?,
-            apt_cache: tools::find("apt-cache", "apt")?,
-            dpkg_deb: tools::find("dpkg-deb", "dpkg")?,
+            apt_get: tools::find_program("apt-get", "apt")?,
+            apt_cache: tools::find_program("apt-cache", "apt")?,
+            dpkg_deb: tools::find_program("dpkg-deb", "dpkg")?,
         };
         let _lock = cache.lock()?;
-        let age = fs::metadata(suite.stamp()).and_then(|meta| meta.modified()).ok();
+        let age = fs::metadata(suite.stamp_path()).and_then(|meta| meta.modified()).ok();
         let age = age.and_then(|written| SystemTime::now().duration_since(written).ok());
         if age.is_none_or(|age| age > LISTS_KEEP) {
-            match suite.update() {
+            match suite.fetch_lists() {
                 // Old lists still name packages in the cache; their version is shown on each use.
                 Err(LabError::Missing(_)) if age.is_some() => {}
                 updated => updated?,
@@ -66,17 +66,17 @@ impl<'a> Suite<'a> {
         Ok(suite)
     }
 
-    fn dir(&self) -> PathBuf {
+    fn suite_dir(&self) -> PathBuf {
         self.cache.dir().join("apt").join(format!("{}-{}", self.name, self.arch.debian_name()))
     }
 
     /// A file as old as the lists; apt's own files have the mirror's times.
-    fn stamp(&self) -> PathBuf {
-        self.dir().join("updated")
+    fn stamp_path(&self) -> PathBuf {
+        self.suite_dir().join("updated")
     }
 
-    fn options(&self) -> Vec<OsString> {
-        let dir = self.dir();
+    fn apt_options(&self) -> Vec<OsString> {
+        let dir = self.suite_dir();
         let at = |key: &str, path: PathBuf| {
             let mut option = OsString::from(format!("{key}="));
             option.push(path);
@@ -108,9 +108,9 @@ impl<'a> Suite<'a> {
     }
 
     /// Runs apt-get or apt-cache on the private configuration.
-    fn apt(&self, program: &Path, args: &[&str], dir: &Path) -> Result<String, LabError> {
-        let all = self.options().into_iter().chain(args.iter().map(OsString::from));
-        tools::run(program, all, dir).map_err(|output| {
+    fn run_apt(&self, program: &Path, args: &[&str], dir: &Path) -> Result<String, LabError> {
+        let all_arguments = self.apt_options().into_iter().chain(args.iter().map(OsString::from));
+        tools::run_program(program, all_arguments, dir).map_err(|output| {
             let (asked, suite) = (args.join(" "), self.name);
             let what = format!("an answer of apt about Debian's {suite} ({asked}): {output}");
             LabError::missing(
@@ -120,7 +120,7 @@ impl<'a> Suite<'a> {
         })
     }
 
-    fn update(&self) -> Result<(), LabError> {
+    fn fetch_lists(&self) -> Result<(), LabError> {
         if !Path::new(KEYRING).exists() {
             return Err(LabError::missing(
                 format!("Debian's keys, {KEYRING}"),
@@ -128,7 +128,7 @@ impl<'a> Suite<'a> {
             ));
         }
         let mirrors = Mirrors::of_the_system(&self.apt_get)?;
-        let dir = self.dir();
+        let dir = self.suite_dir();
         for sub in ["state/lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(dir.join(sub)).map_err(LabError::io("create", dir.join(sub)))?;
         }
@@ -140,7 +140,7 @@ impl<'a> Suite<'a> {
         let fetch = |lines: &str| {
             write("sources.list", lines)?;
             // Without Error-Mode=any a failed update is a warning and the old lists stay.
-            self.apt(&self.apt_get, &["-o", "APT::Update::Error-Mode=any", "update"], &dir)
+            self.run_apt(&self.apt_get, &["-o", "APT::Update::Error-Mode=any", "update"], &dir)
         };
         // Not every suite has security updates (sid), and not every mirror has those of every
         // architecture.
@@ -148,16 +148,16 @@ impl<'a> Suite<'a> {
             Some(archive) if lines.lines().count() > 1 => fetch(&format!("{archive}\n")),
             _ => Err(why),
         })?;
-        fs::write(self.stamp(), "").map_err(LabError::io("write", self.stamp()))
+        fs::write(self.stamp_path(), "").map_err(LabError::io("write", self.stamp_path()))
     }
 
     /// The newest version of a package in the suite. The answer is cached until the lists are
     /// fetched again: every guest asks several times, and apt reads the whole index each time,
     /// while others wait.
-    pub fn candidate(&self, name: &str) -> Result<Package, LabError> {
-        let kept = self.dir().join("candidates").join(name);
+    pub(crate) fn find_candidate(&self, name: &str) -> Result<Package, LabError> {
+        let kept = self.suite_dir().join("candidates").join(name);
         let time = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
-        if time(&kept) > time(&self.stamp())
+        if time(&kept) > time(&self.stamp_path())
             && let Some(package) =
                 fs::read_to_string(&kept).ok().as_deref().and_then(Package::from_stanza)
         {
@@ -166,7 +166,7 @@ impl<'a> Suite<'a> {
         // Another process may be replacing the lists, or the index that apt makes of them.
         let _lock = self.cache.lock()?;
         let stanza =
-            self.apt(&self.apt_cache, &["show", "--no-all-versions", name], self.cache.dir())?;
+            self.run_apt(&self.apt_cache, &["show", "--no-all-versions", name], self.cache.dir())?;
         let package = Package::from_stanza(&stanza).ok_or_else(|| {
             LabError::missing(
                 format!("the package {name} in Debian's {}", self.name),
@@ -174,7 +174,8 @@ impl<'a> Suite<'a> {
             )
         })?;
         // Readers hold no lock: the file must appear whole.
-        let (dir, part) = (self.dir().join("candidates"), self.dir().join("candidate.part"));
+        let (dir, part) =
+            (self.suite_dir().join("candidates"), self.suite_dir().join("candidate.part"));
         fs::create_dir_all(&dir).map_err(LabError::io("create", &dir))?;
         fs::write(&part, stanza).map_err(LabError::io("write", &part))?;
         fs::rename(&part, &kept).map_err(LabError::io("rename to", &kept))?;
@@ -183,14 +184,14 @@ impl<'a> Suite<'a> {
 
     /// The newest version of a package and, transitively, the siblings that it needs in an exact
     /// version: the packages behind a kernel's metapackage.
-    pub fn family(&self, name: &str) -> Result<Vec<Package>, LabError> {
-        let mut family = vec![self.candidate(name)?];
+    pub(crate) fn find_family(&self, name: &str) -> Result<Vec<Package>, LabError> {
+        let mut family = vec![self.find_candidate(name)?];
         let mut next = 0;
         while let Some(package) = family.get(next) {
             let unknown = |sibling: &&String| family.iter().all(|known| known.name != **sibling);
             let unknown: Vec<String> = package.siblings.iter().filter(unknown).cloned().collect();
             for sibling in unknown {
-                family.push(self.candidate(&sibling)?);
+                family.push(self.find_candidate(&sibling)?);
             }
             next += 1;
         }
@@ -201,10 +202,10 @@ impl<'a> Suite<'a> {
     /// another release runs there on the libraries that it was built for, and nothing is installed.
     /// Fetched if not in the cache.
     pub(crate) fn unpacked_with_dependencies(&self, names: &[&str]) -> Result<PathBuf, LabError> {
-        let all: Result<Vec<Package>, LabError> =
-            names.iter().map(|name| self.candidate(name)).collect();
-        let all = all?;
-        let versions: Vec<&str> = all.iter().map(|package| &*package.version).collect();
+        let found_packages: Result<Vec<Package>, LabError> =
+            names.iter().map(|name| self.find_candidate(name)).collect();
+        let packages = found_packages?;
+        let versions: Vec<&str> = packages.iter().map(|package| &*package.version).collect();
         let package =
             Package { name: names.join("+"), version: versions.join("+"), siblings: Vec::new() };
         let target = self.unpacked_place(&package, "with-dependencies_");
@@ -212,33 +213,35 @@ impl<'a> Suite<'a> {
             return Ok(target);
         }
         // The private configuration has no installed packages, so all of them count as missing.
-        let exact: Vec<String> =
-            all.iter().map(|package| format!("{}={}", package.name, package.version)).collect();
+        let exact: Vec<String> = packages
+            .iter()
+            .map(|package| format!("{}={}", package.name, package.version))
+            .collect();
         let mut words = vec!["--download-only", "--yes", "--no-install-recommends", "install"];
         words.extend(exact.iter().map(String::as_str));
-        let archives = self.dir().join("cache/archives");
-        self.unpack(&package, "with-dependencies_", |suite, _| {
-            suite.apt(&suite.apt_get, &words, suite.cache.dir())?;
+        let archives = self.suite_dir().join("cache/archives");
+        self.unpack_fetched(&package, "with-dependencies_", |suite, _| {
+            suite.run_apt(&suite.apt_get, &words, suite.cache.dir())?;
             Ok(archives.clone())
         })?;
         // The packed file is not needed after unpacking.
         let _lock = self.cache.lock()?;
-        self.apt(&self.apt_get, &["clean"], self.cache.dir())?;
+        self.run_apt(&self.apt_get, &["clean"], self.cache.dir())?;
         Ok(target)
     }
 
     /// The directory with a family of packages unpacked into one tree, named after the first;
     /// fetched if not in the cache.
-    pub fn unpacked(&self, family: &[Package]) -> Result<PathBuf, LabError> {
+    pub(crate) fn unpack_family(&self, family: &[Package]) -> Result<PathBuf, LabError> {
         let Some(first) = family.first() else {
             return Err(LabError::Request("no package to unpack".to_owned()));
         };
         let wanted = family.iter().map(|package| format!("{}={}", package.name, package.version));
         let words: Vec<String> = ["download".to_owned()].into_iter().chain(wanted).collect();
-        self.unpack(first, "", |suite, work| {
+        self.unpack_fetched(first, "", |suite, work| {
             let debs = work.join("debs");
             fs::create_dir(&debs).map_err(LabError::io("create", &debs))?;
-            suite.apt(
+            suite.run_apt(
                 &suite.apt_get,
                 &words.iter().map(String::as_str).collect::<Vec<_>>(),
                 &debs,
@@ -254,7 +257,7 @@ impl<'a> Suite<'a> {
     }
 
     /// Unpacks all packages in the directory that `fetch` returns, unless done before.
-    fn unpack(
+    fn unpack_fetched(
         &self,
         package: &Package,
         prefix: &str,
@@ -276,10 +279,10 @@ impl<'a> Suite<'a> {
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|is| is == "deb"))
         {
-            tools::run(&self.dpkg_deb, [Path::new("-x"), &deb, &tree], work.path())
+            tools::run_program(&self.dpkg_deb, [Path::new("-x"), &deb, &tree], work.path())
                 .map_err(|output| LabError::malformed(&deb, output))?;
         }
-        private::strip(&tree)?;
+        private::strip_set_id(&tree)?;
         // Only a complete tree ever gets the final name.
         fs::rename(&tree, &target).map_err(LabError::io("rename to", &target))?;
         Ok(target)
@@ -323,15 +326,15 @@ impl Mirrors {
             "$(RELEASE) $(COMPONENT) $(REPO_URI)",
             "Created-By: Packages",
         ];
-        let none = |why: String| {
+        let no_mirror_error = |why: String| {
             LabError::missing(
                 format!("a Debian mirror in the system's apt sources{why}"),
                 "a `deb` line for Debian in /etc/apt/sources.list or sources.list.d",
             )
         };
-        let targets = tools::run(apt_get, args, Path::new("/"))
-            .map_err(|output| none(format!(": {output}")))?;
-        Mirrors::from_targets(&targets).ok_or_else(|| none(String::new()))
+        let targets = tools::run_program(apt_get, args, Path::new("/"))
+            .map_err(|output| no_mirror_error(format!(": {output}")))?;
+        Mirrors::from_targets(&targets).ok_or_else(|| no_mirror_error(String::new()))
     }
 
     /// Parses lines `release component uri`: the plain release's mirror has all but the security
@@ -387,7 +390,7 @@ mod tests {
     fn apt_cache_is_called_once_per_package_until_the_lists_change() {
         use std::os::unix::fs::PermissionsExt;
         let place = tempfile::tempdir().unwrap();
-        let cache = PackageCache::at(place.path()).unwrap();
+        let cache = PackageCache::open_at(place.path()).unwrap();
         let program = place.path().join("apt-cache");
         fs::write(
             &program,
@@ -404,18 +407,18 @@ mod tests {
             apt_cache: program,
             dpkg_deb: unused,
         };
-        fs::create_dir_all(suite.dir()).unwrap();
+        fs::create_dir_all(suite.suite_dir()).unwrap();
         let lists_of = |time: SystemTime| {
-            fs::write(suite.stamp(), "").unwrap();
+            fs::write(suite.stamp_path(), "").unwrap();
             fs::File::options()
                 .write(true)
-                .open(suite.stamp())
+                .open(suite.stamp_path())
                 .unwrap()
                 .set_modified(time)
                 .unwrap();
         };
         lists_of(SystemTime::now() - Duration::from_secs(60));
-        let version = |name: &str| suite.candidate(name).unwrap().version;
+        let version = |name: &str| suite.find_candidate(name).unwrap().version;
         assert_eq!([version("p"), version("p"), version("q"), version("p")], ["1", "1", "2", "1"]);
         lists_of(SystemTime::now() + Duration::from_secs(60));
         assert_eq!(version("p"), "3");

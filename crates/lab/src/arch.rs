@@ -16,7 +16,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    pub fn native() -> Result<Arch, LabError> {
+    pub(crate) fn from_host() -> Result<Arch, LabError> {
         match std::env::consts::ARCH {
             "x86_64" => Ok(Arch::Amd64),
             "aarch64" => Ok(Arch::Arm64),
@@ -27,7 +27,7 @@ impl Arch {
         }
     }
     /// The directory of Debian's libraries below /usr/lib.
-    pub(crate) fn multiarch(self) -> &'static str {
+    pub(crate) fn multiarch_dir(self) -> &'static str {
         match self {
             Arch::Amd64 => "x86_64-linux-gnu",
             Arch::Arm64 => "aarch64-linux-gnu",
@@ -36,7 +36,7 @@ impl Arch {
         }
     }
     /// The dynamic linker in an unpacked tree, in which /lib is not a link to /usr/lib.
-    pub(crate) fn loader(self) -> &'static str {
+    pub(crate) fn loader_path(self) -> &'static str {
         match self {
             Arch::Amd64 => "usr/lib64/ld-linux-x86-64.so.2",
             Arch::Arm64 => "usr/lib/ld-linux-aarch64.so.1",
@@ -61,7 +61,7 @@ impl Arch {
         }
     }
     /// QEMU's program for it and its Debian package.
-    pub(crate) fn qemu(self) -> (&'static str, &'static str) {
+    pub(crate) fn qemu_program(self) -> (&'static str, &'static str) {
         match self {
             Arch::Amd64 => ("qemu-system-x86_64", "qemu-system-x86"),
             Arch::Arm64 => ("qemu-system-aarch64", "qemu-system-arm"),
@@ -70,7 +70,7 @@ impl Arch {
         }
     }
     /// The machine for `-machine`. Arm's `virt` by default has a random seed in its device tree.
-    pub(crate) fn machine(self) -> &'static str {
+    pub(crate) fn qemu_machine(self) -> &'static str {
         match self {
             Arch::Amd64 => "pc",
             // A kernel of 32 bits without LPAE cannot use addresses above 4 GiB.
@@ -82,7 +82,7 @@ impl Arch {
     /// The CPU for `-cpu`: all features of TCG except slow ones (five-level page tables; `rep
     /// stosb`, with which the kernel clears pages if the CPU reports it as fast, and which is
     /// translated byte by byte; QEMU's faithful pointer authentication).
-    pub(crate) fn cpu(self) -> &'static str {
+    pub(crate) fn qemu_cpu(self) -> &'static str {
         match self {
             Arch::Amd64 => "max,-la57,-erms,-fsrm,-fzrm,-fsrs,-fsrc",
             Arch::Arm64 => "max,pauth-impdef=on",
@@ -103,7 +103,7 @@ impl Arch {
         }
     }
     /// The kernel's name for the first serial line of that machine.
-    pub(crate) fn console(self) -> &'static str {
+    pub(crate) fn console_device(self) -> &'static str {
         match self {
             Arch::Amd64 => "ttyS0",
             Arch::Arm64 | Arch::Armhf => "ttyAMA0",

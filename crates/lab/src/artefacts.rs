@@ -23,20 +23,20 @@ pub struct Artefacts {
 impl Artefacts {
     /// The store in the user's cache.
     pub fn open() -> Result<Artefacts, LabError> {
-        Artefacts::at(PackageCache::open()?.dir().join("artefacts"))
+        Artefacts::from_dir(PackageCache::open()?.dir().join("artefacts"))
     }
 
-    fn at(dir: PathBuf) -> Result<Artefacts, LabError> {
-        private::directory(&dir)?;
+    fn from_dir(dir: PathBuf) -> Result<Artefacts, LabError> {
+        private::create_directory(&dir)?;
         Ok(Artefacts { dir })
     }
 
     /// Stores a file; returns its SHA-256 in hexadecimal digits.
-    pub fn keep(&self, path: &Path) -> Result<String, LabError> {
+    pub(crate) fn store_file(&self, path: &Path) -> Result<String, LabError> {
         let name = fs::File::open(path).and_then(digest_of).map_err(LabError::io("read", path))?;
-        if self.find(&name)?.is_none() {
+        if self.find_by_digest(&name)?.is_none() {
             self.make_room(path.metadata().map_err(LabError::io("read", path))?.len())?;
-            self.whole(&name, |to| {
+            self.write_atomically(&name, |to| {
                 let mut from = fs::File::open(path).map_err(LabError::io("open", path))?;
                 std::io::copy(&mut from, to).map(drop).map_err(LabError::io("copy", path))
             })?;
@@ -45,34 +45,34 @@ impl Artefacts {
     }
 
     /// Stores a result about such files under a separate name.
-    pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
+    pub(crate) fn store_result(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
         // Reading from memory cannot fail.
         let digest = digest_of(bytes).unwrap_or_default();
         self.make_room(bytes.len() as u64)?;
         let write = |bytes: &[u8], to: &mut fs::File| {
             to.write_all(bytes).map_err(LabError::io("write", self.dir.join(name)))
         };
-        self.whole(&digest, |to| write(bytes, to))?;
-        self.whole(name, |to| write(digest.as_bytes(), to))
+        self.write_atomically(&digest, |to| write(bytes, to))?;
+        self.write_atomically(name, |to| write(digest.as_bytes(), to))
     }
 
     /// Stores a file under a separate name.
-    pub fn adopt(&self, name: &str, path: &Path) -> Result<PathBuf, LabError> {
-        let digest = self.keep(path)?;
-        self.whole(name, |to| {
+    pub(crate) fn store_as(&self, name: &str, path: &Path) -> Result<PathBuf, LabError> {
+        let digest = self.store_file(path)?;
+        self.write_atomically(name, |to| {
             to.write_all(digest.as_bytes()).map_err(LabError::io("write", self.dir.join(name)))
         })?;
         Ok(self.dir.join(digest))
     }
 
     /// The file stored under a separate name, if it still exists.
-    pub fn named(&self, name: &str) -> Result<Option<PathBuf>, LabError> {
-        let Some(file) = private::open(&self.dir.join(name))? else { return Ok(None) };
+    pub(crate) fn find_by_name(&self, name: &str) -> Result<Option<PathBuf>, LabError> {
+        let Some(file) = private::open_file(&self.dir.join(name))? else { return Ok(None) };
         let mut digest = String::new();
         // Half a name is none.
         let _ = file.take(64).read_to_string(&mut digest);
-        touch(&self.dir.join(name));
-        self.find(&digest)
+        touch_file(&self.dir.join(name));
+        self.find_by_digest(&digest)
     }
 
     /// Locks this name against other processes until dropped; none if another process has it.
@@ -82,7 +82,7 @@ impl Artefacts {
     }
 
     /// Creates a file atomically, also beside concurrent writers of the same.
-    fn whole(
+    fn write_atomically(
         &self,
         name: &str,
         fill: impl FnOnce(&mut fs::File) -> Result<(), LabError>,
@@ -98,17 +98,17 @@ impl Artefacts {
     ///
     /// # Errors
     /// The file is another user's, or others may write to it.
-    pub fn find(&self, name: &str) -> Result<Option<PathBuf>, LabError> {
+    pub(crate) fn find_by_digest(&self, name: &str) -> Result<Option<PathBuf>, LabError> {
         if name.len() != 64 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
         let place = self.dir.join(name);
-        let Some(file) = private::open(&place)? else { return Ok(None) };
+        let Some(file) = private::open_file(&place)? else { return Ok(None) };
         if digest_of(file).map_err(LabError::io("read", &place))? != name {
             fs::remove_file(&place).map_err(LabError::io("remove", &place))?;
             return Ok(None);
         }
-        touch(&place);
+        touch_file(&place);
         Ok(Some(place))
     }
 
@@ -123,21 +123,21 @@ impl Artefacts {
             })
             .collect();
         kept.sort();
-        let mut all: u64 = kept.iter().map(|(_, len, _)| len).sum::<u64>() + bytes;
+        let mut total_bytes: u64 = kept.iter().map(|(_, len, _)| len).sum::<u64>() + bytes;
         for (_, len, path) in kept {
-            if all <= BYTES_MAX {
+            if total_bytes <= BYTES_MAX {
                 break;
             }
             // Another process may have removed it meanwhile.
             let _ = fs::remove_file(path);
-            all -= len;
+            total_bytes -= len;
         }
         Ok(())
     }
 }
 
 /// Marks the file as used now. Without the right to do so it ages.
-fn touch(path: &Path) {
+fn touch_file(path: &Path) {
     let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let times = Timestamps { last_access: now, last_modification: now };
     let flags = rustix::fs::AtFlags::empty();
@@ -151,35 +151,36 @@ mod tests {
     #[test]
     fn a_stored_artefact_is_found_by_its_hash() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Artefacts::at(dir.path().join("store")).unwrap();
+        let store = Artefacts::from_dir(dir.path().join("store")).unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "abc").unwrap();
-        let name = store.keep(&file).unwrap();
+        let name = store.store_file(&file).unwrap();
         // FIPS 180-2, appendix B.1.
         assert_eq!(name, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert_eq!(fs::read(store.find(&name).unwrap().unwrap()).unwrap(), b"abc");
-        assert_eq!(store.keep(&file).unwrap(), name);
+        assert_eq!(fs::read(store.find_by_digest(&name).unwrap().unwrap()).unwrap(), b"abc");
+        assert_eq!(store.store_file(&file).unwrap(), name);
         for wrong in ["", "../file", &"0".repeat(64)] {
-            assert_eq!(store.find(wrong).unwrap(), None, "{wrong}");
+            assert_eq!(store.find_by_digest(wrong).unwrap(), None, "{wrong}");
         }
     }
 
     #[test]
     fn an_artefact_that_was_changed_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Artefacts::at(dir.path().join("store")).unwrap();
+        let store = Artefacts::from_dir(dir.path().join("store")).unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "abc").unwrap();
-        let name = store.keep(&file).unwrap();
-        store.adopt("key.saved", &file).unwrap();
-        store.put("key.symbols", b"what it is called").unwrap();
-        let read = |name: &str| store.named(name).unwrap().map(|path| fs::read(path).unwrap());
+        let name = store.store_file(&file).unwrap();
+        store.store_as("key.saved", &file).unwrap();
+        store.store_result("key.symbols", b"what it is called").unwrap();
+        let read =
+            |name: &str| store.find_by_name(name).unwrap().map(|path| fs::read(path).unwrap());
         assert_eq!(read("key.saved").unwrap(), b"abc");
         assert_eq!(read("key.symbols").unwrap(), b"what it is called");
         fs::write(dir.path().join("store").join(&name), "abd").unwrap();
-        assert_eq!((read("key.saved"), store.find(&name).unwrap()), (None, None));
+        assert_eq!((read("key.saved"), store.find_by_digest(&name).unwrap()), (None, None));
         // The file is stored again.
-        assert_eq!(store.keep(&file).unwrap(), name);
+        assert_eq!(store.store_file(&file).unwrap(), name);
         assert_eq!(read("key.saved").unwrap(), b"abc");
         for half in ["", "ba7816bf", "../../file"] {
             fs::write(dir.path().join("store/key.saved"), half).unwrap();
@@ -187,6 +188,6 @@ mod tests {
         }
         fs::remove_file(dir.path().join("store").join(&name)).unwrap();
         std::os::unix::fs::symlink(&file, dir.path().join("store").join(&name)).unwrap();
-        assert!(store.find(&name).is_err());
+        assert!(store.find_by_digest(&name).is_err());
     }
 }

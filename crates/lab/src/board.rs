@@ -24,7 +24,7 @@ impl GuestBoard {
     /// The modules of the return path. The Pi's are those of its card's controller (sdhost), and of
     /// the watchdog, which powers it off and resets it after a panic; without it, it halts while
     /// QEMU continues.
-    pub(crate) fn modules(self) -> &'static [&'static str] {
+    pub(crate) fn required_modules(self) -> &'static [&'static str] {
         match self {
             GuestBoard::Usual => &["virtio_pci", "virtio_console"],
             GuestBoard::Raspi3b => &["mmc_block", "bcm2835", "bcm2835_wdt"],
@@ -32,7 +32,7 @@ impl GuestBoard {
     }
 
     /// The init's functions for this board.
-    pub(crate) fn way(self) -> &'static str {
+    pub(crate) fn init_functions(self) -> &'static str {
         match self {
             GuestBoard::Usual => include_str!("way_ports.sh"),
             GuestBoard::Raspi3b => include_str!("way_card.sh"),
@@ -41,9 +41,9 @@ impl GuestBoard {
 
     /// The kernel's name for the serial line of its console. On the Pi it is the second: the first
     /// belongs to Bluetooth in the device tree.
-    pub(crate) fn console(self, arch: Arch) -> &'static str {
+    pub(crate) fn console_device(self, arch: Arch) -> &'static str {
         match self {
-            GuestBoard::Usual => arch.console(),
+            GuestBoard::Usual => arch.console_device(),
             GuestBoard::Raspi3b => "ttyS1",
         }
     }
@@ -56,8 +56,9 @@ impl GuestBoard {
         if self == GuestBoard::Usual {
             return Ok(None);
         }
-        let below =
-            kernel.release().map(|release| format!("usr/lib/linux-image-{release}/{RASPI_TREE}"));
+        let below = kernel
+            .kernel_release()
+            .map(|release| format!("usr/lib/linux-image-{release}/{RASPI_TREE}"));
         let above = kernel.modules.iter().flat_map(|modules| modules.ancestors());
         let mut places = above.filter_map(|dir| Some(dir.join(below.as_ref()?)));
         places.find(|path| path.is_file()).map(Some).ok_or_else(|| {
@@ -69,16 +70,18 @@ impl GuestBoard {
     }
 
     /// Additional words for the kernel's command line.
-    pub(crate) fn words(self, cpus: u32) -> Option<String> {
+    pub(crate) fn kernel_words(self, cpus: u32) -> Option<String> {
         (self == GuestBoard::Raspi3b).then(|| format!("maxcpus={cpus}"))
     }
 
     /// QEMU's options for the machine, its CPUs and memory, without the console. The Pi always has
     /// four CPUs: unused ones stay off, as they would otherwise loop and take three quarters of the
     /// time.
-    pub(crate) fn machine(self, arch: Arch, cpus: u32, memory_mb: u32) -> String {
+    pub(crate) fn machine_options(self, arch: Arch, cpus: u32, memory_mb: u32) -> String {
         match self {
-            GuestBoard::Usual => format!("-machine {} -smp {cpus} -m {memory_mb}", arch.machine()),
+            GuestBoard::Usual => {
+                format!("-machine {} -smp {cpus} -m {memory_mb}", arch.qemu_machine())
+            }
             GuestBoard::Raspi3b => {
                 format!(
                     "-machine raspi3b -smp {RASPI_CPUS} -m {memory_mb} -global \

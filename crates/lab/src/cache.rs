@@ -25,10 +25,10 @@ impl PackageCache {
         let absolute =
             |name| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
         if let Some(dir) = absolute("XDG_CACHE_HOME") {
-            return PackageCache::at(dir.join("punctual"));
+            return PackageCache::open_at(dir.join("punctual"));
         }
-        PackageCache::at("/var/cache/punctual").or_else(|error| match absolute("HOME") {
-            Some(home) => PackageCache::at(home.join(".cache/punctual")),
+        PackageCache::open_at("/var/cache/punctual").or_else(|error| match absolute("HOME") {
+            Some(home) => PackageCache::open_at(home.join(".cache/punctual")),
             None => Err(error),
         })
     }
@@ -37,9 +37,9 @@ impl PackageCache {
     ///
     /// # Errors
     /// Another user owns the directory, or may write to it.
-    pub fn at(dir: impl Into<PathBuf>) -> Result<PackageCache, LabError> {
+    pub fn open_at(dir: impl Into<PathBuf>) -> Result<PackageCache, LabError> {
         let cache = PackageCache { dir: dir.into() };
-        private::directory(&cache.dir)?;
+        private::create_directory(&cache.dir)?;
         // Only trying shows whether it is writable; the lock file is needed anyway.
         private::lock_file(&cache.lock_path())?;
         Ok(cache)

@@ -3,7 +3,7 @@
 //! untrusted.
 
 use crate::LabError;
-use punctual_core::hex;
+use punctual_core::encode_hex;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -26,37 +26,38 @@ pub fn insert(dir: &Path) -> Result<(), LabError> {
 }
 
 /// The status text so far; empty if there is no card yet.
-pub fn status(dir: &Path) -> String {
-    fs::File::open(dir.join(CARD)).and_then(|card| text(card, 0)).unwrap_or_default()
+pub fn read_status(dir: &Path) -> String {
+    fs::File::open(dir.join(CARD)).and_then(|card| read_text(card, 0)).unwrap_or_default()
 }
 
 /// Copies all parts of the card to the files that virtio ports would have left.
 ///
 /// # Errors
 /// A part reported as complete is not, or has a wrong checksum.
-pub(crate) fn unload(dir: &Path) -> Result<(), LabError> {
+pub(crate) fn unload_parts(dir: &Path) -> Result<(), LabError> {
     let path = dir.join(CARD);
     let open = || fs::File::open(&path).map_err(LabError::io("open", &path));
-    let status = text(open()?, 0).map_err(LabError::io("read", &path))?;
+    let status = read_text(open()?, 0).map_err(LabError::io("read", &path))?;
     let at = dir.join("status");
     fs::write(&at, &status).map_err(LabError::io("write", &at))?;
-    let table = text(open()?, 1).map_err(LabError::io("read", &path))?;
+    let table = read_text(open()?, 1).map_err(LabError::io("read", &path))?;
     for line in table.lines() {
         let part = CardPart::parse(line)
-            .ok_or_else(|| malformed(format!("invalid line in its table: {line}")))?;
+            .ok_or_else(|| malformed_card(format!("invalid line in its table: {line}")))?;
         let at = dir.join(part.name);
         let mut file = fs::File::create(&at).map_err(LabError::io("create", &at))?;
-        part.copy(open()?, &mut file).map_err(|why| malformed(format!("{}: {why}", part.name)))?;
+        part.copy_to(open()?, &mut file)
+            .map_err(|why| malformed_card(format!("{}: {why}", part.name)))?;
     }
     Ok(())
 }
 
-fn malformed(why: String) -> LabError {
+fn malformed_card(why: String) -> LabError {
     LabError::malformed("the guest's memory card", why)
 }
 
 /// The text in a block, up to its first NUL.
-fn text(mut card: impl Read + Seek, block: u64) -> io::Result<String> {
+fn read_text(mut card: impl Read + Seek, block: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     card.seek(SeekFrom::Start(block * BLOCK))?;
     card.take(BLOCK).read_to_end(&mut bytes)?;
@@ -86,7 +87,7 @@ impl CardPart {
         fits.then_some(CardPart { name, start, length, sum })
     }
 
-    fn copy(&self, mut card: impl Read + Seek, to: &mut dyn Write) -> Result<(), String> {
+    fn copy_to(&self, mut card: impl Read + Seek, to: &mut dyn Write) -> Result<(), String> {
         let mut digest = Sha256::new();
         let mut piece = vec![0; BLOCK as usize];
         card.seek(SeekFrom::Start(self.start)).map_err(|why| why.to_string())?;
@@ -101,7 +102,7 @@ impl CardPart {
             to.write_all(&piece[..read]).map_err(|why| why.to_string())?;
             copied += read as u64;
         }
-        let sum = hex(&digest.finalize());
+        let sum = encode_hex(&digest.finalize());
         match copied == self.length && sum == self.sum {
             true => Ok(()),
             false => Err(format!(
@@ -133,12 +134,12 @@ mod tests {
     #[test]
     fn files_on_a_memory_card_are_verified() {
         let dir = card(&format!("results 2 3 {ABC}\n"));
-        assert_eq!(status(dir.path()), "job-started\n");
-        unload(dir.path()).unwrap();
+        assert_eq!(read_status(dir.path()), "job-started\n");
+        unload_parts(dir.path()).unwrap();
         assert_eq!(fs::read(dir.path().join("results")).unwrap(), b"abc");
         assert_eq!(fs::read(dir.path().join("status")).unwrap(), b"job-started\n");
         let announced =
-            unload(card(&format!("stdout 2 4 {ABC}\n")).path()).unwrap_err().to_string();
+            unload_parts(card(&format!("stdout 2 4 {ABC}\n")).path()).unwrap_err().to_string();
         assert!(
             announced.starts_with("the guest's memory card: stdout: 4 bytes with the SHA-256 "),
             "{announced}"
@@ -149,7 +150,7 @@ mod tests {
             "results 2 99999999999 x",
             "results 18446744073709551615 1 x",
         ] {
-            let announced = unload(card(wrong).path()).unwrap_err().to_string();
+            let announced = unload_parts(card(wrong).path()).unwrap_err().to_string();
             assert_eq!(
                 announced,
                 format!("the guest's memory card: invalid line in its table: {wrong}")

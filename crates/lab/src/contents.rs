@@ -3,7 +3,7 @@
 use crate::apt::Suite;
 use crate::cache::PackageCache;
 use crate::foreign;
-use crate::guest::{Guest, GuestFile, absolute};
+use crate::guest::{Guest, GuestFile, to_absolute};
 use crate::initramfs::{FileSource, InitramfsTree};
 use crate::libraries::{Libraries, Linkage};
 use crate::modules::Modules;
@@ -29,7 +29,7 @@ const GROUND_FILES: [(&str, &str); 2] =
     [("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"), ("/etc/group", "root:x:0:\n")];
 
 /// The contents of a guest.
-pub struct Contents {
+pub(crate) struct Contents {
     /// The contents at boot.
     pub base: InitramfsTree,
     /// The contents that differ between jobs.
@@ -40,8 +40,8 @@ pub struct Contents {
 
 impl Contents {
     /// The complete contents.
-    pub fn of(guest: &Guest) -> Result<Contents, LabError> {
-        let mut base = tree(guest)?;
+    pub(crate) fn from_guest(guest: &Guest) -> Result<Contents, LabError> {
+        let mut base = build_tree(guest)?;
         let resumes = guest.can_resume() && add_job_module(guest, &mut base)?;
         let small = |file: &&GuestFile| matches!(file.source, FileSource::Bytes(_));
         let bytes = |file: &GuestFile| match &file.source {
@@ -62,10 +62,10 @@ impl Contents {
 /// Adds the module that reads the job, if the kernel has it as a module.
 fn add_job_module(guest: &Guest, tree: &mut InitramfsTree) -> Result<bool, LabError> {
     let Some(dir) = &guest.kernel.modules else { return Ok(false) };
-    match Modules::open(dir)?.closure([JOB_MODULE]).as_deref() {
+    match Modules::open(dir)?.module_closure([JOB_MODULE]).as_deref() {
         Ok([module]) => {
             let source = FileSource::Bytes(module.data.clone());
-            tree.file("", JOB_MODULE_FILE, source, 0o644)?;
+            tree.add_file("", JOB_MODULE_FILE, source, 0o644)?;
             Ok(true)
         }
         // Built in, it lists the readable files at boot; or there is none.
@@ -74,26 +74,31 @@ fn add_job_module(guest: &Guest, tree: &mut InitramfsTree) -> Result<bool, LabEr
 }
 
 /// The guest's first file system.
-fn tree(guest: &Guest) -> Result<InitramfsTree, LabError> {
+fn build_tree(guest: &Guest) -> Result<InitramfsTree, LabError> {
     let mut tree = InitramfsTree::new();
     ["proc", "sys", "dev", "run", "tmp", "root", "results", "punctual/applets"]
         .iter()
-        .for_each(|dir| tree.directory(dir));
+        .for_each(|dir| tree.add_directory(dir));
     let script = |text: &str| FileSource::Bytes(text.as_bytes().to_vec());
     GROUND_FILES
         .iter()
         .filter(|_| !guest.share_host)
-        .try_for_each(|(path, text)| tree.file("", path, script(text), 0o644))?;
-    tree.file("", "/init", script(include_str!("init.sh")), 0o755)?;
-    tree.file("", &format!("/{OWN_DIRECTORY}/way"), script(guest.board.way()), 0o644)?;
-    tree.file(
+        .try_for_each(|(path, text)| tree.add_file("", path, script(text), 0o644))?;
+    tree.add_file("", "/init", script(include_str!("init.sh")), 0o755)?;
+    tree.add_file(
+        "",
+        &format!("/{OWN_DIRECTORY}/way"),
+        script(guest.board.init_functions()),
+        0o644,
+    )?;
+    tree.add_file(
         "",
         &format!("/{OWN_DIRECTORY}/busybox"),
-        FileSource::Host(busybox(&guest.kernel)?),
+        FileSource::Host(find_busybox(&guest.kernel)?),
         0o755,
     )?;
     if guest.padding > 0 {
-        tree.file(
+        tree.add_file(
             "",
             &format!("/{OWN_DIRECTORY}/padding"),
             FileSource::Bytes(vec![0; guest.padding]),
@@ -104,17 +109,17 @@ fn tree(guest: &Guest) -> Result<InitramfsTree, LabError> {
 
     let layer = if guest.share_host { PAYLOAD } else { "" };
     if guest.share_host {
-        tree.file("", &format!("/{OWN_DIRECTORY}/share-host"), script(""), 0o644)?;
-        tree.directory(PAYLOAD);
+        tree.add_file("", &format!("/{OWN_DIRECTORY}/share-host"), script(""), 0o644)?;
+        tree.add_directory(PAYLOAD);
         if let Some(file) = guest.files.iter().find(|file| file.path.starts_with("/run/")) {
-            let why = "is not visible in a guest that shares the host's files: the guest has its \
-                       own /run";
-            return Err(LabError::Request(format!("the file {} {why}", file.path)));
+            let reason = "is not visible in a guest that shares the host's files: the guest has \
+                       its own /run";
+            return Err(LabError::Request(format!("the file {} {reason}", file.path)));
         }
     }
-    tree.file(layer, JOB, script(&guest.job.script()), 0o755)?;
-    if let (Some(config), Some(release)) = (&guest.kernel.config, guest.kernel.release()) {
-        tree.file(
+    tree.add_file(layer, JOB, script(&guest.job.to_script()), 0o755)?;
+    if let (Some(config), Some(release)) = (&guest.kernel.config, guest.kernel.kernel_release()) {
+        tree.add_file(
             layer,
             &format!("/boot/config-{release}"),
             FileSource::Host(config.clone()),
@@ -122,10 +127,10 @@ fn tree(guest: &Guest) -> Result<InitramfsTree, LabError> {
         )?;
     }
     for program in &guest.programs {
-        add_program(guest, &mut tree, layer, &absolute(program)?)?;
+        add_program(guest, &mut tree, layer, &to_absolute(program)?)?;
     }
     for file in &guest.files {
-        tree.file(layer, &file.path, file.source.clone(), file.mode)?;
+        tree.add_file(layer, &file.path, file.source.clone(), file.mode)?;
     }
     for (path, target) in &guest.links {
         tree.link_if_absent(layer, path, target)?;
@@ -140,7 +145,7 @@ fn add_modules(guest: &Guest, tree: &mut InitramfsTree) -> Result<(), LabError> 
     for (place, (name, module)) in guest.drivers.iter().enumerate() {
         // The init loads them in the order of their names: these after all others.
         let path = format!("/{OWN_DIRECTORY}/modules/own-{place:03}-{name}.ko");
-        tree.file("", &path, FileSource::Bytes(module.clone()), 0o644)?;
+        tree.add_file("", &path, FileSource::Bytes(module.clone()), 0o644)?;
     }
     let Some(dir) = &guest.kernel.modules else {
         return match guest.modules.first() {
@@ -151,11 +156,15 @@ fn add_modules(guest: &Guest, tree: &mut InitramfsTree) -> Result<(), LabError> 
             None => Ok(()),
         };
     };
-    let own = guest.board.modules().iter().chain(SHARE_MODULES.iter().filter(|_| guest.share_host));
-    let wanted = own.copied().chain(guest.modules.iter().map(String::as_str));
-    for (place, module) in Modules::open(dir)?.closure(wanted)?.into_iter().enumerate() {
+    let needed_modules = guest
+        .board
+        .required_modules()
+        .iter()
+        .chain(SHARE_MODULES.iter().filter(|_| guest.share_host));
+    let wanted = needed_modules.copied().chain(guest.modules.iter().map(String::as_str));
+    for (place, module) in Modules::open(dir)?.module_closure(wanted)?.into_iter().enumerate() {
         let path = format!("/{OWN_DIRECTORY}/modules/{place:03}-{}.ko", module.name);
-        tree.file("", &path, FileSource::Bytes(module.data), 0o644)?;
+        tree.add_file("", &path, FileSource::Bytes(module.data), 0o644)?;
     }
     Ok(())
 }
@@ -168,34 +177,37 @@ fn add_program(
 ) -> Result<(), LabError> {
     let arch = guest.kernel.arch;
     if let Some(linkage) = Linkage::read(program)?.filter(|l| l.machine != arch.elf_machine()) {
-        let why = format!(
+        let reason = format!(
             "a program for ELF machine {}, not for {}",
             linkage.machine,
             arch.debian_name()
         );
-        let files =
-            foreign::program(program, arch)?.ok_or_else(|| LabError::malformed(program, why))?;
+        let files = foreign::find_counterpart(program, arch)?
+            .ok_or_else(|| LabError::malformed(program, reason))?;
         return files
             .into_iter()
-            .try_for_each(|file| tree.file(layer, &file.path, file.source, file.mode));
+            .try_for_each(|file| tree.add_file(layer, &file.path, file.source, file.mode));
     }
     // A shared host has the libraries at their paths.
-    let libraries =
-        if guest.share_host { Vec::new() } else { Libraries::of_the_system().closure(program)? };
+    let libraries = if guest.share_host {
+        Vec::new()
+    } else {
+        Libraries::of_the_system().library_closure(program)?
+    };
     for path in libraries.into_iter().chain([program.to_owned()]) {
         let name = path
             .to_str()
             .ok_or_else(|| LabError::malformed(&path, "its name is not UTF-8"))?
             .to_owned();
-        let file = GuestFile::copy(&path, name)?;
-        tree.file(layer, &file.path, file.source, file.mode)?;
+        let file = GuestFile::from_host_file(&path, name)?;
+        tree.add_file(layer, &file.path, file.source, file.mode)?;
     }
     Ok(())
 }
 
 /// A static busybox for the guest: this machine's own if it has one for that architecture, else
 /// Debian's, fetched.
-fn busybox(kernel: &BootKernel) -> Result<PathBuf, LabError> {
+fn find_busybox(kernel: &BootKernel) -> Result<PathBuf, LabError> {
     let fits = |path: &PathBuf| {
         let linkage = Linkage::read(path).ok().flatten();
         linkage.is_some_and(|l| l.interpreter.is_none() && l.machine == kernel.arch.elf_machine())
@@ -206,8 +218,8 @@ fn busybox(kernel: &BootKernel) -> Result<PathBuf, LabError> {
         return Ok(own);
     }
     let cache = PackageCache::open()?;
-    let suite = Suite::open(&cache, kernel.suite(), kernel.arch)?;
-    let tree = suite.unpacked(&[suite.candidate("busybox-static")?])?;
+    let suite = Suite::open(&cache, kernel.guest_suite(), kernel.arch)?;
+    let tree = suite.unpack_family(&[suite.find_candidate("busybox-static")?])?;
     let places = ["bin/busybox", "usr/bin/busybox"].map(|place| tree.join(place));
     places
         .into_iter()

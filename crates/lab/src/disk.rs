@@ -11,8 +11,8 @@ const MADE_AT: &str = "1767225600";
 
 /// Creates a file with an ext4 file system, the same bytes each time.
 pub fn ext4_image(path: &Path, bytes: u64) -> Result<(), LabError> {
-    let mke2fs = tools::find("mke2fs", "e2fsprogs")?;
-    let env = tools::find("env", "coreutils")?;
+    let mke2fs = tools::find_program("mke2fs", "e2fsprogs")?;
+    let env = tools::find_program("env", "coreutils")?;
     let file = fs::File::create(path).map_err(LabError::io("create", path))?;
     file.set_len(bytes).map_err(LabError::io("write", path))?;
     let seed = format!("hash_seed={UUID},lazy_itable_init=0,lazy_journal_init=0");
@@ -23,8 +23,8 @@ pub fn ext4_image(path: &Path, bytes: u64) -> Result<(), LabError> {
         .into_iter()
         .chain([mke2fs])
         .chain(["-q", "-F", "-t", "ext4", "-U", UUID, "-E"].map(str::to_owned));
-    let made = tools::run(&env, words.chain([seed, image]), Path::new("/"));
-    made.map(drop).map_err(|why| {
+    let mke2fs_result = tools::run_program(&env, words.chain([seed, image]), Path::new("/"));
+    mke2fs_result.map(drop).map_err(|why| {
         LabError::malformed(path, format!("no file system could be created in it: {why}"))
     })
 }

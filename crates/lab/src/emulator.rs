@@ -55,29 +55,32 @@ impl Emulator {
     }
 
     fn look_up(arch: Arch) -> Result<Emulator, LabError> {
-        let installed = Emulator::installed(arch);
+        let installed = Emulator::find_installed(arch);
         if let Ok(emulator) = &installed
-            && major(&emulator.version).is_some_and(|major| major >= MAJOR_MIN)
+            && major_version(&emulator.version).is_some_and(|major| major >= MAJOR_MIN)
         {
             return installed;
         }
-        Emulator::fetched(arch).map_err(|why| neither(installed.ok(), why))
+        Emulator::fetch_packaged(arch).map_err(|why| no_emulator_error(installed.ok(), why))
     }
 
-    fn installed(arch: Arch) -> Result<Emulator, LabError> {
-        let (program, package) = arch.qemu();
-        Emulator::asked(vec![tools::find(program, package)?.into_os_string()], Vec::new())
+    fn find_installed(arch: Arch) -> Result<Emulator, LabError> {
+        let (program, package) = arch.qemu_program();
+        Emulator::from_command(
+            vec![tools::find_program(program, package)?.into_os_string()],
+            Vec::new(),
+        )
     }
 
-    fn fetched(arch: Arch) -> Result<Emulator, LabError> {
-        let (program, package) = arch.qemu();
+    fn fetch_packaged(arch: Arch) -> Result<Emulator, LabError> {
+        let (program, package) = arch.qemu_program();
         // QEMU runs here, whatever architecture it emulates.
-        let here = Arch::native()?;
+        let host_arch = Arch::from_host()?;
         let cache = PackageCache::open()?;
-        let suite = Suite::open(&cache, SUITE, here)?;
+        let suite = Suite::open(&cache, SUITE, host_arch)?;
         let tree = suite.unpacked_with_dependencies(&[package])?;
-        let libraries = tree.join("usr/lib").join(here.multiarch());
-        let loader = tree.join(here.loader());
+        let libraries = tree.join("usr/lib").join(host_arch.multiarch_dir());
+        let loader = tree.join(host_arch.loader_path());
         let mut command = vec![
             loader.into_os_string(),
             "--library-path".into(),
@@ -87,14 +90,14 @@ impl Emulator {
         for firmware in ["usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu"] {
             command.extend(["-L".into(), tree.join(firmware).into_os_string()]);
         }
-        Emulator::asked(
+        Emulator::from_command(
             command,
             vec![("QEMU_MODULE_DIR".into(), libraries.join("qemu").into_os_string())],
         )
     }
 
     /// Queries its version, which shows that it starts.
-    fn asked(
+    fn from_command(
         command: Vec<OsString>,
         environment: Vec<(OsString, OsString)>,
     ) -> Result<Emulator, LabError> {
@@ -106,7 +109,7 @@ impl Emulator {
             word
         });
         let words = assignments.chain(command.iter().cloned()).chain(["--version".into()]);
-        let output = tools::run(&env, words, Path::new("/")).map_err(|why| {
+        let output = tools::run_program(&env, words, Path::new("/")).map_err(|why| {
             LabError::missing(format!("a QEMU that starts ({why})"), "apt-get install qemu-system")
         })?;
         let version = output.lines().next().unwrap_or_default();
@@ -116,7 +119,7 @@ impl Emulator {
 }
 
 /// The error if none is usable, with the reason for each.
-fn neither(installed: Option<Emulator>, why: LabError) -> LabError {
+fn no_emulator_error(installed: Option<Emulator>, why: LabError) -> LabError {
     let LabError::Missing(missing) = why else { return why };
     let has = installed
         .map_or("none is installed".to_owned(), |old| format!("{} is installed", old.version));
@@ -127,7 +130,7 @@ fn neither(installed: Option<Emulator>, why: LabError) -> LabError {
     LabError::missing(what, missing.how_to_install)
 }
 
-fn major(version: &str) -> Option<u32> {
+fn major_version(version: &str) -> Option<u32> {
     version.split('.').next()?.parse().ok()
 }
 
@@ -137,9 +140,9 @@ mod tests {
 
     #[test]
     fn qemu_versions_are_parsed() {
-        assert_eq!(major("10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)"), Some(10));
-        assert_eq!(major("7.2.22 (Debian)"), Some(7));
-        assert_eq!(major("unknown"), None);
+        assert_eq!(major_version("10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)"), Some(10));
+        assert_eq!(major_version("7.2.22 (Debian)"), Some(7));
+        assert_eq!(major_version("unknown"), None);
     }
 
     #[test]
@@ -151,20 +154,20 @@ mod tests {
         };
         let why =
             LabError::missing("an answer of apt about Debian's trixie (show x)", "apt-get update");
-        insta::assert_snapshot!(neither(Some(old), why), @"this machine lacks QEMU 10 or newer: 7.2.22 (Debian) is installed, and Debian's of trixie cannot be fetched: it needs an answer of apt about Debian's trixie (show x) (to fix: apt-get update)");
-        insta::assert_snapshot!(neither(None, LabError::missing("a mirror", "a `deb` line")), @"this machine lacks QEMU 10 or newer: none is installed, and Debian's of trixie cannot be fetched: it needs a mirror (to fix: a `deb` line)");
-        let other = neither(None, LabError::malformed("/x.deb", "torn"));
+        insta::assert_snapshot!(no_emulator_error(Some(old), why), @"this machine lacks QEMU 10 or newer: 7.2.22 (Debian) is installed, and Debian's of trixie cannot be fetched: it needs an answer of apt about Debian's trixie (show x) (to fix: apt-get update)");
+        insta::assert_snapshot!(no_emulator_error(None, LabError::missing("a mirror", "a `deb` line")), @"this machine lacks QEMU 10 or newer: none is installed, and Debian's of trixie cannot be fetched: it needs a mirror (to fix: a `deb` line)");
+        let other = no_emulator_error(None, LabError::malformed("/x.deb", "torn"));
         assert!(matches!(other, LabError::Malformed { .. }));
     }
 
     #[test]
     fn a_fetched_qemu_runs_without_installation() {
-        let emulator = match Emulator::fetched(Arch::Amd64) {
+        let emulator = match Emulator::fetch_packaged(Arch::Amd64) {
             Err(LabError::Missing(missing)) => return println!("SKIPPED: {missing}"),
             other => other.unwrap(),
         };
         assert!(
-            major(&emulator.version).is_some_and(|major| major >= MAJOR_MIN),
+            major_version(&emulator.version).is_some_and(|major| major >= MAJOR_MIN),
             "{}",
             emulator.version
         );

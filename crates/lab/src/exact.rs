@@ -5,7 +5,7 @@
 mod offsets;
 mod programs;
 
-pub use programs::{GuestProgram, programs};
+pub use programs::{GuestProgram, list_programs};
 
 use crate::accel::Accel;
 use crate::artefacts::Artefacts;
@@ -68,7 +68,7 @@ pub struct WantedSamples {
 pub enum ExactRunPart {
     /// From the first sample to the last.
     Samples,
-    /// From one [`mark`] to the next.
+    /// From one [`mark_command`] to the next.
     Marked,
     /// From the first instruction to the last.
     Whole,
@@ -80,7 +80,7 @@ const MARK_PORT: u64 = 0x5e0;
 const MARK_PROCESS: u64 = 0x7fff_05e0;
 
 /// The guest's shell command that marks the begin and the end of the observed part.
-pub fn mark(arch: Arch) -> String {
+pub fn mark_command(arch: Arch) -> String {
     match arch {
         Arch::Amd64 => {
             format!("printf x | dd of=/dev/port bs=1 seek={MARK_PORT} conv=notrunc 2>/dev/null")
@@ -93,9 +93,9 @@ pub fn mark(arch: Arch) -> String {
 
 /// The architecture of a run.
 fn arch_of(made_of: &MadeOf) -> Result<Arch, LabError> {
-    let known = [Arch::Amd64, Arch::Arm64];
+    let replayable_archs = [Arch::Amd64, Arch::Arm64];
     let name = made_of.arch.as_deref().unwrap_or(Arch::Amd64.debian_name());
-    known.into_iter().find(|arch| arch.debian_name() == name).ok_or_else(|| {
+    replayable_archs.into_iter().find(|arch| arch.debian_name() == name).ok_or_else(|| {
         LabError::Request(format!("a run on the architecture `{name}` is not replayed"))
     })
 }
@@ -115,7 +115,7 @@ impl Replay {
     ///
     /// # Errors
     /// [`LabError::Request`] with the missing file.
-    pub fn of(made_of: MadeOf) -> Result<Replay, LabError> {
+    pub fn from_stored(made_of: MadeOf) -> Result<Replay, LabError> {
         if let Some(other) = made_of.qemu_arguments.chunks(2).find(|pair| !is_known(pair)) {
             return Err(LabError::Request(format!(
                 "a run with the QEMU arguments `{}` is not replayed",
@@ -129,16 +129,16 @@ impl Replay {
             )));
         }
         let arch = arch_of(&made_of)?;
-        let here = Emulator::find(arch)?.version;
-        if here != made_of.emulator {
+        let host_version = Emulator::find(arch)?.version;
+        if host_version != made_of.emulator {
             return Err(LabError::Request(format!(
-                "the run took QEMU {}, this machine has {here}: another timeline",
+                "the run took QEMU {}, this machine has {host_version}: another timeline",
                 made_of.emulator
             )));
         }
         let store = Artefacts::open()?;
         let find = |name: &str, what: &str| {
-            store.find(name)?.ok_or_else(|| {
+            store.find_by_digest(name)?.ok_or_else(|| {
                 LabError::Request(format!(
                     "the {what} of this run (SHA-256 {name}) is not kept on this machine: run it \
                      again here"
@@ -152,33 +152,34 @@ impl Replay {
     }
 
     /// Sets another time limit, in time that this system gave it.
-    pub fn within(self, limit: Duration) -> Replay {
+    pub fn with_limit(self, limit: Duration) -> Replay {
         Replay { limit, ..self }
     }
 
     /// The kernel's symbols, stored: from a boot of the same machine whose job reads them.
-    pub fn symbols(
+    pub fn read_symbols(
         &self,
         watch: &mut dyn FnMut(GuestProgress) -> GuestControl,
     ) -> Result<Symbols, LabError> {
         let key = self.symbols_key();
         let (kept, kept_vdso) = (format!("{key}.symbols"), format!("{key}.vdso"));
         let store = Artefacts::open()?;
-        let read =
-            |name: &str| Ok::<_, LabError>(store.named(name)?.and_then(|at| fs::read(at).ok()));
+        let read = |name: &str| {
+            Ok::<_, LabError>(store.find_by_name(name)?.and_then(|at| fs::read(at).ok()))
+        };
         let text = read(&kept)?.and_then(|text| String::from_utf8(text).ok());
         let symbols = text.as_deref().and_then(parse_symbols);
         if let (Some(symbols), Some(vdso)) = (symbols, read(&kept_vdso)?) {
             return Ok(Symbols { vdso, ..symbols });
         }
-        let dir = self.directory()?;
+        let dir = self.make_directory()?;
         let mut tree = InitramfsTree::default();
-        tree.file("", contents::JOB, FileSource::Bytes(READ_SYMBOLS.to_vec()), 0o755)?;
+        tree.add_file("", contents::JOB, FileSource::Bytes(READ_SYMBOLS.to_vec()), 0o755)?;
         tree.write(&dir.path().join(qemu::JOB))?;
         if self.job.is_none() {
             saved_boot::append_job(dir.path())?;
         }
-        let result = self.boot(dir.path(), &[], watch, None)?;
+        let result = self.boot_machine(dir.path(), &[], watch, None)?;
         let text = |name: &str| result.results.get(name);
         let kallsyms = text("kallsyms").map(|text| String::from_utf8_lossy(text).into_owned());
         let Some(kallsyms) = kallsyms.filter(|_| result.outcome == GuestOutcome::Finished) else {
@@ -198,8 +199,8 @@ impl Replay {
         let count = count.filter(|_| self.arch == Arch::Arm64);
         let vdso = text("vdso").cloned().unwrap_or_default();
         let symbols = Symbols { kallsyms, task, count, vdso };
-        store.put(&kept_vdso, &symbols.vdso)?;
-        store.put(&kept, symbols_text(&symbols).as_bytes())?;
+        store.store_result(&kept_vdso, &symbols.vdso)?;
+        store.store_result(&kept, symbols_text(&symbols).as_bytes())?;
         Ok(symbols)
     }
 
@@ -212,7 +213,7 @@ impl Replay {
         results_to: &Path,
         watch: &mut dyn FnMut(GuestProgress) -> GuestControl,
     ) -> Result<(GuestResult, Vec<u8>), LabError> {
-        let dir = self.directory()?;
+        let dir = self.make_directory()?;
         let mut plugin = Vec::new();
         let unpacked = flate2::read::ZlibDecoder::new(PLUGIN).read_to_end(&mut plugin);
         if unpacked.is_err() || plugin.is_empty() {
@@ -225,7 +226,7 @@ impl Replay {
         let path = dir.path().join(PLUGIN_FILE);
         fs::write(&path, plugin).map_err(LabError::io("write", &path))?;
         let arguments = ["-plugin".to_owned(), plugin_option(self.arch, symbols, wanted)?];
-        let result = self.boot(dir.path(), &arguments, watch, Some(results_to))?;
+        let result = self.boot_machine(dir.path(), &arguments, watch, Some(results_to))?;
         let dump = dir.path().join(DUMP);
         // QEMU was killed, and the plugin writes only when QEMU ends by itself.
         let was_killed = matches!(
@@ -250,7 +251,7 @@ impl Replay {
     }
 
     /// A working directory with the first file system in it.
-    fn directory(&self) -> Result<tempfile::TempDir, LabError> {
+    fn make_directory(&self) -> Result<tempfile::TempDir, LabError> {
         let dir = tempfile::Builder::new().prefix("punctual-guest-").tempdir();
         let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
         let place = |name: &str, from: &Path| {
@@ -261,7 +262,7 @@ impl Replay {
         Ok(dir)
     }
 
-    fn boot(
+    fn boot_machine(
         &self,
         dir: &Path,
         more: &[String],
@@ -284,14 +285,14 @@ impl Replay {
         };
         let limits = Limits { total: self.limit, boot_silence: SILENCE };
         let resumes = self.job.is_some();
-        let ended = match saved_boot::prepare(&mut machine, dir, resumes, limits, watch)? {
+        let ended = match saved_boot::prepare_boot(&mut machine, dir, resumes, limits, watch)? {
             Some(ended) => ended,
             None => {
                 machine.extra_args = &extra;
-                qemu::run(&machine, dir, limits, watch)?
+                qemu::run_qemu(&machine, dir, limits, watch)?
             }
         };
-        let mut result = GuestResult::collect(dir, ended, 1, results_to)?;
+        let mut result = GuestResult::from_directory(dir, ended, 1, results_to)?;
         result.cmdline = machine.command_line()?;
         result.made_of = Some(self.made_of.clone());
         Ok(result)
@@ -313,13 +314,17 @@ fn is_known(arguments: &[String]) -> bool {
 }
 
 /// Stores the files that the run of a machine needs, from its working directory.
-pub(crate) fn keep(machine: &QemuMachine, dir: &Path, resumes: bool) -> Result<MadeOf, LabError> {
+pub(crate) fn store_files(
+    machine: &QemuMachine,
+    dir: &Path,
+    resumes: bool,
+) -> Result<MadeOf, LabError> {
     let store = Artefacts::open()?;
     let job = dir.join(qemu::JOB);
     Ok(MadeOf {
-        kernel: store.keep(machine.kernel)?,
-        initramfs: store.keep(&dir.join(qemu::INITRAMFS))?,
-        job: resumes.then(|| store.keep(&job)).transpose()?,
+        kernel: store.store_file(machine.kernel)?,
+        initramfs: store.store_file(&dir.join(qemu::INITRAMFS))?,
+        job: resumes.then(|| store.store_file(&job)).transpose()?,
         arch: (machine.arch != Arch::Amd64).then(|| machine.arch.debian_name().to_owned()),
         emulator: Emulator::find(machine.arch)?.version,
         memory_mb: machine.memory_mb,
@@ -407,7 +412,7 @@ const VECTOR: u64 = 0x80;
 
 /// The number of tables of 16 entries at this symbol of arm64's kernel (arch/arm64/kernel/entry.S):
 /// the others are those of mitigations.
-fn vectors(symbol: &str) -> u64 {
+fn vector_table_count(symbol: &str) -> u64 {
     match symbol {
         "vectors" => 1,
         "__bp_harden_el1_vectors" => 3,
@@ -455,9 +460,9 @@ fn plugin_option(arch: Arch, symbols: &Symbols, wanted: WantedSamples) -> Result
                 switch = true;
                 "switch"
             }
-            _ if arch == Arch::Arm64 && vectors(name) > 0 => {
+            _ if arch == Arch::Arm64 && vector_table_count(name) > 0 => {
                 let Ok(begin) = u64::from_str_radix(address, 16) else { continue };
-                let places = (0..16 * vectors(name)).map(|place| begin + VECTOR * place);
+                let places = (0..16 * vector_table_count(name)).map(|place| begin + VECTOR * place);
                 places.for_each(|place| option += &format!(",entry={place:#x}"));
                 continue;
             }

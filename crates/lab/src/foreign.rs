@@ -17,9 +17,14 @@ const PLACES: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
 ///
 /// # Errors
 /// [`LabError::Missing`] if the package or the program in it is unavailable for `arch`.
-pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabError> {
+pub(crate) fn find_counterpart(
+    path: &Path,
+    arch: Arch,
+) -> Result<Option<Vec<GuestFile>>, LabError> {
     let real = path.canonicalize().map_err(LabError::io("find", path))?;
-    let Some(package) = owner(path).or_else(|| owner(&real)) else { return Ok(None) };
+    let Some(package) = owning_package(path).or_else(|| owning_package(&real)) else {
+        return Ok(None);
+    };
     let cache = PackageCache::open()?;
     let suite = Suite::open(&cache, SUITE, arch)?;
     let tree = suite.unpacked_with_dependencies(&[&package])?;
@@ -38,26 +43,34 @@ pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabErr
             format!("a load whose program Debian's {SUITE} has for that architecture"),
         )
     })?;
-    let mut files = vec![GuestFile::copy(&program, path.to_string_lossy())?];
-    for library in Libraries::of_tree(&tree, arch).closure(&program)? {
+    let mut files = vec![GuestFile::from_host_file(&program, path.to_string_lossy())?];
+    for library in Libraries::of_tree(&tree, arch).library_closure(&program)? {
         // The dynamic linker is found by its path in the guest, a library by its path here.
         files.push(match library.strip_prefix(&tree) {
-            Ok(inside) => GuestFile::copy(&library, Path::new("/").join(inside).to_string_lossy())?,
-            Err(_) => GuestFile::copy(tree.join(arch.loader()), library.to_string_lossy())?,
+            Ok(inside) => {
+                GuestFile::from_host_file(&library, Path::new("/").join(inside).to_string_lossy())?
+            }
+            Err(_) => {
+                GuestFile::from_host_file(tree.join(arch.loader_path()), library.to_string_lossy())?
+            }
         });
     }
     Ok(Some(files))
 }
 
 /// The package of a file of this machine. Packages may list it with or without /usr.
-fn owner(path: &Path) -> Option<String> {
-    let query = tools::find("dpkg-query", "dpkg").ok()?;
-    let other = match path.strip_prefix("/usr") {
+fn owning_package(path: &Path) -> Option<String> {
+    let query = tools::find_program("dpkg-query", "dpkg").ok()?;
+    let other_path = match path.strip_prefix("/usr") {
         Ok(below) => Path::new("/").join(below),
         Err(_) => Path::new("/usr").join(path.strip_prefix("/").ok()?),
     };
-    let asked = |path: &PathBuf| tools::run(&query, [Path::new("-S"), path], Path::new("/")).ok();
-    [path.to_owned(), other].iter().filter_map(asked).find_map(|output| of_answer(&output))
+    let query_owner =
+        |path: &PathBuf| tools::run_program(&query, [Path::new("-S"), path], Path::new("/")).ok();
+    [path.to_owned(), other_path]
+        .iter()
+        .filter_map(query_owner)
+        .find_map(|output| of_answer(&output))
 }
 
 /// Parses lines `package: path` and `package:arch, other: path`, with possible lines about

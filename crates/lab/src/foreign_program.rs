@@ -13,15 +13,16 @@ pub fn debian_program(package: &str, program: &str) -> Result<(Vec<GuestFile>, S
     let suite = Suite::open(&cache, "trixie", arch)?;
     let tree = suite.unpacked_with_dependencies(&[package])?;
     let place = format!("/opt/{package}");
-    let loader = GuestFile::copy(tree.join(arch.loader()), format!("{place}/ld.so"))?;
+    let loader =
+        GuestFile::from_host_file(tree.join(arch.loader_path()), format!("{place}/ld.so"))?;
     let mut files =
-        vec![loader, GuestFile::copy(tree.join(program), format!("{place}/{package}"))?];
-    let libraries = tree.join("usr/lib").join(arch.multiarch());
+        vec![loader, GuestFile::from_host_file(tree.join(program), format!("{place}/{package}"))?];
+    let libraries = tree.join("usr/lib").join(arch.multiarch_dir());
     let listed = std::fs::read_dir(&libraries).map_err(LabError::io("list", &libraries))?;
     for path in listed.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.contains(".so") {
-            files.push(GuestFile::copy(path, format!("{place}/lib/{name}"))?);
+            files.push(GuestFile::from_host_file(path, format!("{place}/lib/{name}"))?);
         }
     }
     Ok((files, format!("{place}/ld.so --library-path {place}/lib {place}/{package}")))

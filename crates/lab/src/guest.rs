@@ -73,7 +73,7 @@ pub struct Guest {
 
 impl GuestFile {
     /// A world-readable text file.
-    pub fn text(path: impl Into<String>, text: impl Into<String>) -> GuestFile {
+    pub fn from_text(path: impl Into<String>, text: impl Into<String>) -> GuestFile {
         GuestFile {
             path: path.into(),
             source: FileSource::Bytes(text.into().into_bytes()),
@@ -81,7 +81,10 @@ impl GuestFile {
         }
     }
     /// A copy of a file of this machine, with its permissions.
-    pub fn copy(host: impl Into<PathBuf>, path: impl Into<String>) -> Result<GuestFile, LabError> {
+    pub fn from_host_file(
+        host: impl Into<PathBuf>,
+        path: impl Into<String>,
+    ) -> Result<GuestFile, LabError> {
         let host = host.into();
         let meta = host.metadata().map_err(LabError::io("read", &host))?;
         if !meta.is_file() {
@@ -138,7 +141,7 @@ impl Guest {
 
 impl Job {
     /// The text that the guest's shell runs.
-    pub(crate) fn script(&self) -> String {
+    pub(crate) fn to_script(&self) -> String {
         match self {
             Job::Command(words) => format!("exec {}\n", shell_words::join(words)),
             Job::Script(text) => text.clone(),
@@ -147,6 +150,6 @@ impl Job {
 }
 
 /// Relative to this process's directory: QEMU runs in another.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf, LabError> {
+pub(crate) fn to_absolute(path: &Path) -> Result<PathBuf, LabError> {
     std::path::absolute(path).map_err(LabError::io("find", path))
 }

@@ -17,9 +17,9 @@ impl BootKernel {
     /// # Errors
     /// The kernel is not from a package, its headers cannot be fetched, or a build tool is missing.
     pub fn build_module(&self, source: &Path, name: &str) -> Result<Vec<u8>, LabError> {
-        let make = tools::find("make", "make")?;
+        let make = tools::find_program("make", "make")?;
         let cache = PackageCache::open()?;
-        let (Some(release), Some(suite)) = (self.release(), self.package_suite()) else {
+        let (Some(release), Some(suite)) = (self.kernel_release(), self.package_suite()) else {
             return Err(LabError::Request(format!(
                 "the kernel {} is of no Debian package: its headers are not known",
                 self.name
@@ -28,8 +28,8 @@ impl BootKernel {
         let suite = Suite::open(&cache, suite, self.arch)?;
         // Headers of the architecture, those of all architectures, and the programs that build
         // modules.
-        let family = suite.family(&format!("linux-headers-{release}"))?;
-        let headers = suite.unpacked(&family)?;
+        let family = suite.find_family(&format!("linux-headers-{release}"))?;
+        let headers = suite.unpack_family(&family)?;
         let sources = headers.join("usr/src");
         let of_arch = sources.join(format!("linux-headers-{release}"));
         // The Makefile there includes the common one by its path on an installed system.
@@ -73,16 +73,16 @@ impl BootKernel {
             assigned("M=", work.path()),
             "modules".into(),
         ];
-        let compiler = toolchain::compiler(&of_arch).unwrap_or_else(|| "gcc".to_owned());
-        let built = match tools::find(&compiler, &compiler) {
-            Ok(_) => tools::run(&make, words, work.path()),
+        let compiler = toolchain::compiler_name(&of_arch).unwrap_or_else(|| "gcc".to_owned());
+        let built = match tools::find_program(&compiler, &compiler) {
+            Ok(_) => tools::run_program(&make, words, work.path()),
             // The programs of the headers need the libraries of that suite, too.
             Err(_) => {
                 let kbuild = family.iter().find(|of| of.name.starts_with("linux-kbuild-"));
                 let packages = kbuild.map(|kbuild| kbuild.name.as_str()).into_iter();
                 let packages: Vec<&str> = packages.chain([compiler.as_str()]).collect();
-                let tools = Toolchain::of(&suite, &packages)?;
-                tools.run("make", &words, work.path())
+                let tools = Toolchain::from_packages(&suite, &packages)?;
+                tools.run_tool("make", &words, work.path())
             }
         };
         built.map_err(|said| LabError::malformed(source, said))?;

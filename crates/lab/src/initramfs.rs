@@ -61,7 +61,7 @@ impl InitramfsTree {
     pub fn new() -> InitramfsTree {
         let link = |name: &str| (name.to_owned(), TreeEntry::Link(format!("usr/{name}")));
         let mut tree = InitramfsTree { entries: MERGED.iter().map(|name| link(name)).collect() };
-        MERGED.iter().for_each(|name| tree.parents(&format!("usr/{name}/")));
+        MERGED.iter().for_each(|name| tree.add_parents(&format!("usr/{name}/")));
         tree
     }
 
@@ -70,20 +70,20 @@ impl InitramfsTree {
     /// # Errors
     /// A path is invalid in the tree.
     pub fn split_off(&mut self, paths: &[String]) -> Result<InitramfsTree, LabError> {
-        let mut other = InitramfsTree::default();
+        let mut split_tree = InitramfsTree::default();
         for path in paths {
             let path = tree_path(path)?;
             if let Some(entry) = self.entries.remove(&path) {
-                other.parents(&path);
-                other.entries.insert(path, entry);
+                split_tree.add_parents(&path);
+                split_tree.entries.insert(path, entry);
             }
         }
-        Ok(other)
+        Ok(split_tree)
     }
 
     /// Adds an empty directory. For the lab's own paths, which are known to be valid.
-    pub fn directory(&mut self, path: &str) {
-        self.parents(&format!("{}/", path.trim_matches('/')));
+    pub(crate) fn add_directory(&mut self, path: &str) {
+        self.add_parents(&format!("{}/", path.trim_matches('/')));
     }
 
     /// Adds a symbolic link under `prefix` unless the path exists.
@@ -94,14 +94,14 @@ impl InitramfsTree {
         target: &str,
     ) -> Result<(), LabError> {
         let path = format!("{prefix}{}", tree_path(path)?);
-        self.parents(&path);
+        self.add_parents(&path);
         self.entries.entry(path).or_insert_with(|| TreeEntry::Link(target.to_owned()));
         Ok(())
     }
 
     /// Adds a file under `prefix` (empty, or a directory without leading slash and with an ending
     /// one), replacing an existing one.
-    pub fn file(
+    pub(crate) fn add_file(
         &mut self,
         prefix: &str,
         path: &str,
@@ -120,13 +120,13 @@ impl InitramfsTree {
                 "/{path} would be both a file and a directory in the guest"
             )));
         }
-        self.parents(&path);
+        self.add_parents(&path);
         self.entries.insert(path, TreeEntry::File { source, mode: mode & 0o7777 });
         Ok(())
     }
 
     /// Makes the directories above a path.
-    fn parents(&mut self, path: &str) {
+    fn add_parents(&mut self, path: &str) {
         for (end, _) in path.match_indices('/') {
             self.entries.entry(path[..end].to_owned()).or_insert(TreeEntry::Directory);
         }
@@ -214,10 +214,10 @@ mod tests {
     #[test]
     fn an_initramfs_lists_directories_before_files_with_usr_merged() {
         let mut tree = InitramfsTree::new();
-        tree.file("", "/lib/x/libc.so", FileSource::Bytes(b"abc".to_vec()), 0o100644).unwrap();
-        tree.file("", "/usr//bin/./tool", FileSource::Host("/proc/self/exe".into()), 0o755)
+        tree.add_file("", "/lib/x/libc.so", FileSource::Bytes(b"abc".to_vec()), 0o100644).unwrap();
+        tree.add_file("", "/usr//bin/./tool", FileSource::Host("/proc/self/exe".into()), 0o755)
             .unwrap();
-        tree.file("over/", "/bin/tool", FileSource::Bytes(vec![]), 0o755).unwrap();
+        tree.add_file("over/", "/bin/tool", FileSource::Bytes(vec![]), 0o755).unwrap();
         tree.link_if_absent("", "/bin/tool", "busybox").unwrap();
         tree.link_if_absent("", "/bin/sh", "busybox").unwrap();
         insta::assert_snapshot!(listing(&tree).join("\n"), @r"
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn paths_that_cannot_be_are_refused() {
         let mut tree = InitramfsTree::new();
-        let mut add = |path: &str| tree.file("", path, FileSource::Bytes(vec![]), 0o644);
+        let mut add = |path: &str| tree.add_file("", path, FileSource::Bytes(vec![]), 0o644);
         add("/etc/passwd").unwrap();
         for wrong in
             ["", "/", "relative", "/../etc", "/etc/passwd/x", "/etc", "/a\0b", "/bin", "/dev/x"]
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_missing_file_of_an_initramfs_is_named() {
         let mut tree = InitramfsTree::new();
-        tree.file("", "/a", FileSource::Host("/no/such".into()), 0o644).unwrap();
+        tree.add_file("", "/a", FileSource::Host("/no/such".into()), 0o644).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let error = tree.write(&dir.path().join("x")).unwrap_err().to_string();
         assert!(error.starts_with("cannot open /no/such: No such file"), "{error}");

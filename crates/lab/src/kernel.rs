@@ -57,14 +57,14 @@ impl DebianName {
         {
             return Err(LabError::Request(format!(
                 "`{name}` is not the name of a kernel: use {}",
-                available()
+                describe_available()
             )));
         }
         Ok(DebianName { series: series.to_owned(), realtime })
     }
 
     /// The suites that may have it.
-    fn suites(&self) -> Vec<&'static str> {
+    fn candidate_suites(&self) -> Vec<&'static str> {
         match RELEASED.iter().find(|(series, _)| *series == self.series) {
             Some((_, suite)) => vec![suite],
             None => MOVING.to_vec(),
@@ -76,16 +76,17 @@ impl DebianName {
     }
 
     /// The suite that has it now, with the packages.
-    fn find<'c>(
+    fn find_packages<'c>(
         &self,
         cache: &'c PackageCache,
         arch: Arch,
     ) -> Result<(&'static str, Suite<'c>, Vec<Package>), LabError> {
         let (mut seen, mut refused) = (Vec::new(), None);
-        for name in self.suites() {
-            let asked = Suite::open(cache, name, arch);
-            let asked = asked.and_then(|suite| Ok((suite.family(&self.metapackage(arch))?, suite)));
-            match asked {
+        for name in self.candidate_suites() {
+            let opened_suite = Suite::open(cache, name, arch);
+            let suite_family = opened_suite
+                .and_then(|suite| Ok((suite.find_family(&self.metapackage_name(arch))?, suite)));
+            match suite_family {
                 Ok((family, suite)) if self.is_version(&family[0].version) => {
                     return Ok((name, suite, family));
                 }
@@ -100,17 +101,17 @@ impl DebianName {
         }
         Err(LabError::missing(
             format!("the kernel series {} (Debian's {})", self.series, seen.join(", ")),
-            format!("use one of those, or {}", available()),
+            format!("use one of those, or {}", describe_available()),
         ))
     }
 
-    fn metapackage(&self, arch: Arch) -> String {
+    fn metapackage_name(&self, arch: Arch) -> String {
         format!("linux-image-{}{}", if self.realtime { "rt-" } else { "" }, arch.kernel_flavour())
     }
 }
 
 /// The available kernels, in words.
-fn available() -> String {
+fn describe_available() -> String {
     let released: Vec<&str> = RELEASED.iter().map(|(series, _)| *series).collect();
     format!(
         "Debian's {} (with -rt, as 6.1-rt: PREEMPT_RT), the series that {} has now, or your own \
@@ -130,9 +131,9 @@ impl BootKernel {
     pub fn by_name(name: &str, arch: Arch) -> Result<BootKernel, LabError> {
         let debian = DebianName::parse(name)?;
         let cache = PackageCache::open()?;
-        let (from, suite, family) = debian.find(&cache, arch)?;
+        let (from, suite, family) = debian.find_packages(&cache, arch)?;
         let version = family[0].version.clone();
-        let tree = suite.unpacked(&family)?;
+        let tree = suite.unpack_family(&family)?;
         let mut kernel = BootKernel::in_tree(&tree)
             .ok_or_else(|| LabError::malformed(&tree, "no kernel image in it"))?;
         (kernel.name, kernel.arch) = (name.to_owned(), arch);
@@ -143,14 +144,18 @@ impl BootKernel {
 
     /// A kernel by path: its bzImage or Image, and the directory of its modules
     /// (`…/lib/modules/RELEASE`) if it has any.
-    pub fn at(image: impl Into<PathBuf>, modules: Option<PathBuf>, arch: Arch) -> BootKernel {
+    pub fn from_image(
+        image: impl Into<PathBuf>,
+        modules: Option<PathBuf>,
+        arch: Arch,
+    ) -> BootKernel {
         let image = image.into();
         let name = image.to_string_lossy().into_owned();
         BootKernel { name, arch, image, modules, config: None, version: None, suite: None }
     }
 
     /// The release (`uname -r`), from the name of its modules' directory.
-    pub fn release(&self) -> Option<String> {
+    pub fn kernel_release(&self) -> Option<String> {
         Some(self.modules.as_ref()?.file_name()?.to_string_lossy().into_owned())
     }
 
@@ -160,7 +165,7 @@ impl BootKernel {
     }
 
     /// The suite to take a guest's other programs from: backports have few.
-    pub(crate) fn suite(&self) -> &'static str {
+    pub(crate) fn guest_suite(&self) -> &'static str {
         self.suite.map_or(ANY_SUITE, |suite| suite.trim_end_matches("-backports"))
     }
 
@@ -173,7 +178,7 @@ impl BootKernel {
             only_entry(&tree.join("boot"), prefix)
                 .or_else(|| Some(modules.join(name)).filter(|file| file.is_file()))
         };
-        let mut kernel = BootKernel::at(part("vmlinu", "vmlinuz")?, None, Arch::Amd64);
+        let mut kernel = BootKernel::from_image(part("vmlinu", "vmlinuz")?, None, Arch::Amd64);
         kernel.config = part("config-", "config");
         kernel.modules = Some(modules);
         Some(kernel)
@@ -182,18 +187,18 @@ impl BootKernel {
 
 /// The image of a cached package, without its own decompressor if that is slow; stored beside it.
 fn unpacked_image(cache: &PackageCache, image: PathBuf) -> Result<PathBuf, LabError> {
-    let beside = image.with_file_name("elf");
+    let elf_path = image.with_file_name("elf");
     let _lock = cache.lock()?;
-    if beside.exists() {
-        return Ok(beside);
+    if elf_path.exists() {
+        return Ok(elf_path);
     }
     let Some(elf) = image::elf_of(&fs::read(&image).map_err(LabError::io("read", &image))?) else {
         return Ok(image);
     };
     let part = image.with_file_name("elf.part");
     fs::write(&part, elf).map_err(LabError::io("write", &part))?;
-    fs::rename(&part, &beside).map_err(LabError::io("rename to", &beside))?;
-    Ok(beside)
+    fs::rename(&part, &elf_path).map_err(LabError::io("rename to", &elf_path))?;
+    Ok(elf_path)
 }
 
 /// The first entry of a directory with this prefix.
@@ -213,13 +218,13 @@ mod tests {
         let rt = DebianName::parse("debian:6.1-rt").unwrap();
         assert_eq!(rt, DebianName { series: "6.1".into(), realtime: true });
         assert_eq!(
-            (rt.metapackage(Arch::Arm64).as_str(), rt.suites()),
+            (rt.metapackage_name(Arch::Arm64).as_str(), rt.candidate_suites()),
             ("linux-image-rt-arm64", vec!["bookworm"])
         );
         let newer = DebianName::parse("debian:7.2").unwrap();
-        assert_eq!(newer.metapackage(Arch::Amd64), "linux-image-amd64");
+        assert_eq!(newer.metapackage_name(Arch::Amd64), "linux-image-amd64");
         assert!(
-            newer.suites().len() > 1
+            newer.candidate_suites().len() > 1
                 && newer.is_version("7.2.12-1")
                 && !newer.is_version("7.20.1-1")
         );
@@ -260,7 +265,7 @@ mod tests {
         let tree = |name: &str| dir.path().join(name);
         let old = BootKernel::in_tree(&tree("old")).unwrap();
         assert_eq!(
-            (old.release().unwrap().as_str(), old.image),
+            (old.kernel_release().unwrap().as_str(), old.image),
             ("6.1", tree("old/boot/vmlinuz-6.1"))
         );
         assert_eq!(old.config, Some(tree("old/boot/config-6.1")));

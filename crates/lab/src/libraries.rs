@@ -116,9 +116,9 @@ impl Libraries {
     /// The directories of the system after those of `LD_LIBRARY_PATH`: as for a program that is
     /// started from here.
     pub fn of_the_environment() -> Libraries {
-        let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let own_dirs = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let mut dirs: Vec<PathBuf> =
-            std::env::split_paths(&own).filter(|dir| dir.is_absolute()).collect();
+            std::env::split_paths(&own_dirs).filter(|dir| dir.is_absolute()).collect();
         dirs.extend(Libraries::of_the_system().dirs);
         Libraries { dirs }
     }
@@ -126,7 +126,7 @@ impl Libraries {
     /// The libraries of packages unpacked into a tree.
     pub(crate) fn of_tree(tree: &Path, arch: Arch) -> Libraries {
         let library = tree.join("usr/lib");
-        Libraries { dirs: vec![library.join(arch.multiarch()), library] }
+        Libraries { dirs: vec![library.join(arch.multiarch_dir()), library] }
     }
 
     /// All libraries of a program, transitively: the path of each in the guest (the same as here),
@@ -134,7 +134,7 @@ impl Libraries {
     ///
     /// # Errors
     /// A library is not found; the error has its user and the searched directories.
-    pub fn closure(&self, program: &Path) -> Result<Vec<PathBuf>, LabError> {
+    pub fn library_closure(&self, program: &Path) -> Result<Vec<PathBuf>, LabError> {
         let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
         let mut pending = vec![program.to_owned()];
         while let Some(object) = pending.pop() {
@@ -144,7 +144,7 @@ impl Libraries {
             }
             for name in &linkage.needed {
                 if !found.contains_key(name) {
-                    let library = self.find(name, &linkage, &object)?;
+                    let library = self.find_library(name, &linkage, &object)?;
                     found.insert(name.clone(), library.clone());
                     pending.push(library);
                 }
@@ -153,12 +153,17 @@ impl Libraries {
         Ok(found.into_values().collect())
     }
 
-    fn find(&self, name: &str, linkage: &Linkage, object: &Path) -> Result<PathBuf, LabError> {
+    fn find_library(
+        &self,
+        name: &str,
+        linkage: &Linkage,
+        object: &Path,
+    ) -> Result<PathBuf, LabError> {
         if name.contains('/') {
             return Ok(PathBuf::from(name));
         }
         let origin = object.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
-        let own = linkage.search.iter().map(|dir| {
+        let own_search_dirs = linkage.search.iter().map(|dir| {
             PathBuf::from(dir.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin))
         });
         let fits = |path: &PathBuf| {
@@ -166,12 +171,16 @@ impl Libraries {
                 && Linkage::read(path)
                     .is_ok_and(|library| library.is_some_and(|l| l.machine == linkage.machine))
         };
-        own.chain(self.dirs.iter().cloned()).map(|dir| dir.join(name)).find(fits).ok_or_else(|| {
-            LabError::malformed(
-                object,
-                format!("its library {name} is in none of the directories that ld.so searches"),
-            )
-        })
+        own_search_dirs
+            .chain(self.dirs.iter().cloned())
+            .map(|dir| dir.join(name))
+            .find(fits)
+            .ok_or_else(|| {
+                LabError::malformed(
+                    object,
+                    format!("its library {name} is in none of the directories that ld.so searches"),
+                )
+            })
     }
 }
 
@@ -181,7 +190,7 @@ fn conf_dirs(conf: &Path, depth: u8, dirs: &mut Vec<PathBuf>) {
     let text = fs::read_to_string(conf).unwrap_or_default();
     for line in text.lines().map(|line| line.split('#').next().unwrap_or_default().trim()) {
         match line.strip_prefix("include ") {
-            Some(pattern) if depth > 0 => included(conf, pattern.trim())
+            Some(pattern) if depth > 0 => expand_include(conf, pattern.trim())
                 .iter()
                 .for_each(|file| conf_dirs(file, depth - 1, dirs)),
             None if line.starts_with('/') => dirs.push(PathBuf::from(line)),
@@ -192,7 +201,7 @@ fn conf_dirs(conf: &Path, depth: u8, dirs: &mut Vec<PathBuf>) {
 
 /// The files of an include pattern; only the last part of the path may have a `*`, as in
 /// `ld.so.conf.d/*.conf`.
-fn included(conf: &Path, pattern: &str) -> Vec<PathBuf> {
+fn expand_include(conf: &Path, pattern: &str) -> Vec<PathBuf> {
     let pattern = conf.parent().unwrap_or(Path::new("/")).join(pattern);
     let name = pattern.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some((prefix, suffix)) = name.split_once('*') else { return vec![pattern] };
@@ -222,7 +231,7 @@ mod tests {
     #[test]
     fn libraries_of_a_program_include_libc_and_the_dynamic_linker() {
         let libraries =
-            Libraries::of_the_system().closure(&std::env::current_exe().unwrap()).unwrap();
+            Libraries::of_the_system().library_closure(&std::env::current_exe().unwrap()).unwrap();
         let has = |part: &str| libraries.iter().any(|path| path.to_string_lossy().contains(part));
         assert!(has("libc.so.6") && has("/ld-linux"), "{libraries:?}");
         assert!(libraries.iter().all(|path| path.is_absolute() && path.exists()));
@@ -233,11 +242,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("program");
         fs::write(&path, "#!/bin/sh\n").unwrap();
-        assert_eq!(Libraries::of_the_system().closure(&path).unwrap(), Vec::<PathBuf>::new());
+        assert_eq!(
+            Libraries::of_the_system().library_closure(&path).unwrap(),
+            Vec::<PathBuf>::new()
+        );
         let own = fs::read(std::env::current_exe().unwrap()).unwrap();
         fs::write(&path, &own[..300]).unwrap();
         assert!(matches!(
-            Libraries::of_the_system().closure(&path),
+            Libraries::of_the_system().library_closure(&path),
             Err(LabError::Malformed { .. })
         ));
     }

@@ -28,14 +28,14 @@ pub struct Module {
 }
 
 /// The kernel treats `-` and `_` in names as equal (scripts/Makefile.lib); file names have either.
-fn canonical(name: &str) -> String {
+fn canonical_name(name: &str) -> String {
     name.replace('-', "_")
 }
 
 /// The module in a file name: `virtio-rng.ko.xz` is `virtio_rng`.
 fn name_of(file: &str) -> Option<String> {
     let (name, suffix) = file.split_once(".ko")?;
-    ["", ".xz", ".zst", ".gz"].contains(&suffix).then(|| canonical(name))
+    ["", ".xz", ".zst", ".gz"].contains(&suffix).then(|| canonical_name(name))
 }
 
 impl Modules {
@@ -62,21 +62,21 @@ impl Modules {
 
     /// The requested modules with all dependencies, each after its own ones, without built-in
     /// modules.
-    pub fn closure<'n>(
+    pub(crate) fn module_closure<'n>(
         &self,
         wanted: impl IntoIterator<Item = &'n str>,
     ) -> Result<Vec<Module>, LabError> {
         let mut ordered = Vec::new();
-        let mut seen = BTreeSet::new();
-        wanted.into_iter().try_for_each(|name| self.add(name, &mut seen, &mut ordered))?;
+        let mut seen_names = BTreeSet::new();
+        wanted.into_iter().try_for_each(|name| self.add(name, &mut seen_names, &mut ordered))?;
         Ok(ordered)
     }
 
     /// The module of a soft dependency. A dependency on an algorithm of the kernel's crypto (ext4's
     /// on `crypto-crc32c`) is an alias, and the portable implementation is named `…_generic`
     /// (crypto/).
-    fn soft(&self, name: &str) -> Option<String> {
-        let name = canonical(name);
+    fn find_soft_dependency(&self, name: &str) -> Option<String> {
+        let name = canonical_name(name);
         let algorithm = name.strip_prefix("crypto_").unwrap_or(&name);
         [format!("{algorithm}_generic"), name.clone()]
             .into_iter()
@@ -89,7 +89,7 @@ impl Modules {
         seen: &mut BTreeSet<String>,
         ordered: &mut Vec<Module>,
     ) -> Result<(), LabError> {
-        let name = canonical(name);
+        let name = canonical_name(name);
         if self.builtin.contains(&name) || !seen.insert(name.clone()) {
             return Ok(());
         }
@@ -99,10 +99,10 @@ impl Modules {
                 self.dir.display()
             ))
         })?;
-        let data = decompressed(file)?;
+        let data = read_decompressed(file)?;
         let needs = Needs::read(&data).map_err(|why| LabError::malformed(file, why))?;
         // A soft dependency that this kernel lacks is not an error (modprobe.d(5)).
-        for soft in needs.soft.iter().filter_map(|soft| self.soft(soft)) {
+        for soft in needs.soft.iter().filter_map(|soft| self.find_soft_dependency(soft)) {
             self.add(&soft, seen, ordered)?;
         }
         needs.hard.iter().try_for_each(|hard| self.add(hard, seen, ordered))?;
@@ -147,7 +147,7 @@ impl Needs {
     }
 }
 
-fn decompressed(path: &Path) -> Result<Vec<u8>, LabError> {
+fn read_decompressed(path: &Path) -> Result<Vec<u8>, LabError> {
     let file = fs::File::open(path).map_err(LabError::io("open", path))?;
     let reader: Box<dyn Read> = match path.extension().and_then(|suffix| suffix.to_str()) {
         Some("ko") => Box::new(file),
@@ -193,17 +193,22 @@ mod tests {
         fs::write(dir.path().join("kernel/bad.ko"), "no module").unwrap();
         fs::write(dir.path().join("modules.builtin"), "kernel/fs/ext-four.ko\n").unwrap();
         let modules = Modules::open(dir.path()).unwrap();
-        assert!(modules.closure(["ext_four"]).unwrap().is_empty());
+        assert!(modules.module_closure(["ext_four"]).unwrap().is_empty());
         assert!(
             modules
-                .closure(["other"])
+                .module_closure(["other"])
                 .err()
                 .unwrap()
                 .to_string()
                 .ends_with("has no module `other`")
         );
         assert!(
-            modules.closure(["bad"]).err().unwrap().to_string().contains("bad.ko: not an ELF file")
+            modules
+                .module_closure(["bad"])
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("bad.ko: not an ELF file")
         );
     }
 

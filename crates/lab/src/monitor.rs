@@ -12,9 +12,9 @@ pub struct Monitor(JoinHandle<bool>);
 impl Monitor {
     /// The monitor of a QEMU on its standard input and output; none without these. The saved state
     /// gets this name.
-    pub fn of(qemu: &mut Child, name: &'static str) -> Option<Monitor> {
+    pub fn from_child(qemu: &mut Child, name: &'static str) -> Option<Monitor> {
         let (to, from) = qemu.stdin.take().zip(qemu.stdout.take())?;
-        Some(Monitor(thread::spawn(move || save(to, from, name).unwrap_or(false))))
+        Some(Monitor(thread::spawn(move || save_guest(to, from, name).unwrap_or(false))))
     }
 
     /// Whether everything was saved; waits until QEMU has ended.
@@ -24,7 +24,7 @@ impl Monitor {
 }
 
 /// Saves the guest once it has paused; `None` if QEMU ended before.
-fn save(mut to: ChildStdin, from: ChildStdout, name: &str) -> Option<bool> {
+fn save_guest(mut to: ChildStdin, from: ChildStdout, name: &str) -> Option<bool> {
     let mut messages = BufReader::new(from).lines().map_while(Result::ok);
     let mut next = || {
         let message = messages.next()?;

@@ -80,13 +80,13 @@ const UNPACKED_IN_PART: &str = "Initramfs unpacking failed: write error";
 
 /// Determines the outcome: complete results override everything on the console, which any program
 /// in the guest can write to.
-pub fn judge(
+pub(crate) fn judge_outcome(
     how: &QemuEnding,
     status: &InitStatus,
     console: &str,
     qemu_messages: &str,
 ) -> GuestOutcome {
-    let phase = status.phase();
+    let phase = status.guest_phase();
     // Only the kernel writes before the first process does.
     let booting = console.split("Run /init").next().unwrap_or_default();
     if status.complete && booting.contains(UNPACKED_IN_PART) {
@@ -144,7 +144,7 @@ mod tests {
         let status = InitStatus::parse("job-started\njob-ended 7\noom-kills 0\ncomplete\n");
         let spoof = "Kernel panic - not syncing: not really";
         assert_eq!(
-            judge(&QemuEnding::TimedOut { after: Duration::ZERO }, &status, spoof, ""),
+            judge_outcome(&QemuEnding::TimedOut { after: Duration::ZERO }, &status, spoof, ""),
             GuestOutcome::Finished
         );
     }
@@ -153,30 +153,31 @@ mod tests {
     fn panics_and_out_of_memory_of_a_guest_are_distinguished() {
         let console =
             "[    1.5] Kernel panic - not syncing: sysrq triggered crash\r\n[ 1.6] CPU: 0";
-        let judged = judge(&exited(), &InitStatus::default(), console, "");
+        let judged = judge_outcome(&exited(), &InitStatus::default(), console, "");
         insta::assert_snapshot!(judged, @"the guest's kernel panicked: Kernel panic - not syncing: sysrq triggered crash");
         let console = "[ 0.5] Initramfs unpacking failed: write error\n[ 1.5] Kernel panic - not \
                        syncing: No working init";
-        let judged = judge(&exited(), &InitStatus::default(), console, "");
+        let judged = judge_outcome(&exited(), &InitStatus::default(), console, "");
         insta::assert_snapshot!(judged, @"the guest ran out of memory: Initramfs unpacking failed: write error");
         let status = InitStatus::parse("job-started\njob-ended 137\noom-kills 2\ncomplete\n");
-        insta::assert_snapshot!(judge(&exited(), &status, "", ""), @"the guest ran out of memory: the kernel killed 2 task(s) because memory ran out, and the job ended with status 137");
+        insta::assert_snapshot!(judge_outcome(&exited(), &status, "", ""), @"the guest ran out of memory: the kernel killed 2 task(s) because memory ran out, and the job ended with status 137");
         let cut =
             "[ 5.5] Initramfs unpacking failed: write error\n[ 8.1] Run /init as init process\n";
         let died = InitStatus::parse("job-started\njob-ended 135\noom-kills 0\ncomplete\n");
-        insta::assert_snapshot!(judge(&exited(), &died, cut, ""), @"the guest ran out of memory: its files did not fit into it, so programs and libraries are truncated: give it more");
+        insta::assert_snapshot!(judge_outcome(&exited(), &died, cut, ""), @"the guest ran out of memory: its files did not fit into it, so programs and libraries are truncated: give it more");
         let spoof = format!("[ 8.1] Run /init as init process\n{cut}");
-        assert_eq!(judge(&exited(), &died, &spoof, ""), GuestOutcome::Finished);
+        assert_eq!(judge_outcome(&exited(), &died, &spoof, ""), GuestOutcome::Finished);
         let fine = InitStatus::parse("job-started\njob-ended 0\noom-kills 2\ncomplete\n");
-        assert_eq!(judge(&exited(), &fine, "", ""), GuestOutcome::Finished);
+        assert_eq!(judge_outcome(&exited(), &fine, "", ""), GuestOutcome::Finished);
     }
 
     #[test]
     fn other_guest_failures_report_the_phase_reached() {
         let job = InitStatus::parse("job-started\n");
-        let hung = judge(&QemuEnding::TimedOut { after: Duration::from_secs(2) }, &job, "", "");
+        let hung =
+            judge_outcome(&QemuEnding::TimedOut { after: Duration::from_secs(2) }, &job, "", "");
         insta::assert_snapshot!(hung, @"the guest was still running while the job ran when its limit of 2 s was reached");
-        let silent = judge(
+        let silent = judge_outcome(
             &QemuEnding::Silent { after: Duration::from_secs(60) },
             &InitStatus::default(),
             "",
@@ -184,11 +185,11 @@ mod tests {
         );
         insta::assert_snapshot!(silent, @"the guest printed nothing for 60 s while booting");
         assert_eq!(
-            judge(&exited(), &InitStatus::default(), "", ""),
+            judge_outcome(&exited(), &InitStatus::default(), "", ""),
             GuestOutcome::EndedEarly(GuestPhase::Booting)
         );
         let failed = QemuEnding::Exited { success: false, description: "exit status: 1".into() };
-        let judged = judge(&failed, &InitStatus::default(), "", "qemu: no such device\n");
+        let judged = judge_outcome(&failed, &InitStatus::default(), "", "qemu: no such device\n");
         insta::assert_snapshot!(judged, @"QEMU failed: exit status: 1: qemu: no such device");
     }
 }

@@ -18,18 +18,21 @@ pub struct OwnTime {
 
 impl OwnTime {
     /// Begins with a process that has just been started.
-    pub fn begin(process: u32) -> OwnTime {
+    pub fn start(process: u32) -> OwnTime {
         OwnTime { process, began: Instant::now(), steal: steal_ticks() }
     }
 
     /// The time until now. If the kernel counts neither waits nor steal it is the wall clock's
     /// time.
     pub fn elapsed(&self) -> Duration {
-        self.began.elapsed().saturating_sub(waited(self.process)).saturating_sub(self.stolen())
+        self.began
+            .elapsed()
+            .saturating_sub(max_run_delay(self.process))
+            .saturating_sub(self.steal_time())
     }
 
     /// The steal of the CPU that lost most: the process may always have been on that one.
-    fn stolen(&self) -> Duration {
+    fn steal_time(&self) -> Duration {
         let since =
             steal_ticks().into_iter().zip(&self.steal).map(|(now, then)| now.saturating_sub(*then));
         TICK * since.max().unwrap_or(0)
@@ -39,7 +42,7 @@ impl OwnTime {
 /// How long its threads were ready to run and waited for a CPU: the maximum over the threads, as
 /// they wait concurrently (run_delay, the second figure of /proc/PID/task/TID/schedstat;
 /// Documentation/scheduler/sched-stats.rst).
-fn waited(process: u32) -> Duration {
+fn max_run_delay(process: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let delay = |path: &Path| {
         let text = fs::read_to_string(path.join("schedstat")).ok()?;
@@ -90,10 +93,10 @@ mod tests {
         let (Some(_busy), Some(kept)) = (spinning("0"), spinning("19")) else {
             return println!("SKIPPED: lacks taskset (Debian package util-linux)");
         };
-        let own = OwnTime::begin(kept.0.id());
+        let own = OwnTime::start(kept.0.id());
         // Until it has waited for a while: beside a competitor of the highest weight it gets one of
         // 69 parts.
-        while waited(kept.0.id()) < Duration::from_millis(300) {
+        while max_run_delay(kept.0.id()) < Duration::from_millis(300) {
             assert!(own.began.elapsed() < Duration::from_secs(120), "it never waited");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -104,10 +107,10 @@ mod tests {
     #[test]
     fn without_waiters_own_time_is_all_time() {
         let sleeping = Spinning(Command::new("sleep").arg("1000").spawn().unwrap());
-        let own = OwnTime { steal: vec![u32::MAX; 4096], ..OwnTime::begin(sleeping.0.id()) };
+        let own = OwnTime { steal: vec![u32::MAX; 4096], ..OwnTime::start(sleeping.0.id()) };
         std::thread::sleep(Duration::from_millis(200));
         // The process waited for a CPU before it slept, and no longer than that.
-        let settled = waited(sleeping.0.id());
+        let settled = max_run_delay(sleeping.0.id());
         assert!(own.elapsed() + settled + Duration::from_millis(20) >= Duration::from_millis(200));
     }
 }

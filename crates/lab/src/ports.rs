@@ -61,7 +61,7 @@ impl InitStatus {
     }
 
     /// The phase of the guest.
-    pub fn phase(&self) -> GuestPhase {
+    pub(crate) fn guest_phase(&self) -> GuestPhase {
         match self {
             InitStatus { exit_status: Some(_), .. } => GuestPhase::Results,
             InitStatus { job_started: true, .. } => GuestPhase::Job,
@@ -97,7 +97,7 @@ pub(crate) fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The files of a results archive, by their path below /results.
-pub fn unpack(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
+pub(crate) fn unpack_results(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut files = BTreeMap::new();
     let mut rest = archive;
     loop {
@@ -172,16 +172,16 @@ mod tests {
     #[test]
     fn an_archive_is_unpacked_completely_or_refused() {
         let whole = archive();
-        let files = unpack(&whole).unwrap();
+        let files = unpack_results(&whole).unwrap();
         assert_eq!(
             files.into_iter().collect::<Vec<_>>(),
             [("a".into(), b"one".to_vec()), ("dir/b".into(), vec![])]
         );
-        assert_eq!(unpack(&whole[..118]).unwrap_err(), "in a: 2 of 3 bytes");
-        assert!(unpack(&[]).unwrap_err().starts_with("after 0 files: "));
+        assert_eq!(unpack_results(&whole[..118]).unwrap_err(), "in a: 2 of 3 bytes");
+        assert!(unpack_results(&[]).unwrap_err().starts_with("after 0 files: "));
         let escape =
             trailer(Builder::new("./../x").write(Vec::new(), 0).finish().unwrap()).unwrap();
-        assert_eq!(unpack(&escape).unwrap_err(), "a path outside of the results: ../x");
+        assert_eq!(unpack_results(&escape).unwrap_err(), "a path outside of the results: ../x");
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
             let mut bytes = archive();
             bytes[place] = value;
             bytes.truncate(end);
-            let _ = unpack(&bytes);
+            let _ = unpack_results(&bytes);
             let _ = InitStatus::parse(&text);
         }
     }

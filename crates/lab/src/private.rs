@@ -15,7 +15,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The directory is another user's, or others may write to it.
-pub fn directory(path: &Path) -> Result<(), LabError> {
+pub fn create_directory(path: &Path) -> Result<(), LabError> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(LabError::io("create", parent))?;
     }
@@ -27,7 +27,7 @@ pub fn directory(path: &Path) -> Result<(), LabError> {
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let directory = opened.map_err(LabError::io("open", path))?;
     let metadata = directory.metadata().map_err(LabError::io("read", path))?;
-    judge(path, &metadata)?;
+    check_ownership(path, &metadata)?;
     if metadata.mode() & 0o077 != 0 {
         let closed = directory.set_permissions(Permissions::from_mode(0o700));
         closed.map_err(LabError::io("close to others", path))?;
@@ -35,7 +35,7 @@ pub fn directory(path: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-fn judge(path: &Path, metadata: &Metadata) -> Result<(), LabError> {
+fn check_ownership(path: &Path, metadata: &Metadata) -> Result<(), LabError> {
     let fault = if metadata.uid() != geteuid().as_raw() {
         "another user owns it"
     } else if metadata.mode() & 0o022 != 0 {
@@ -49,14 +49,14 @@ fn judge(path: &Path, metadata: &Metadata) -> Result<(), LabError> {
 }
 
 /// Opens a file of this user that no other can write to; none if it does not exist.
-pub fn open(path: &Path) -> Result<Option<File>, LabError> {
+pub fn open_file(path: &Path) -> Result<Option<File>, LabError> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(LabError::io("open", path))?,
     };
     let metadata = file.metadata().map_err(LabError::io("read", path))?;
-    judge(path, &metadata)?;
+    check_ownership(path, &metadata)?;
     match metadata.is_file() {
         true => Ok(Some(file)),
         false => Err(LabError::malformed(path, "it is not a regular file")),
@@ -87,7 +87,7 @@ pub fn try_lock(path: &Path) -> Result<Option<File>, LabError> {
 
 /// Removes set-user-ID and set-group-ID from everything below a directory: unpacked programs run
 /// with the rights of their caller.
-pub(crate) fn strip(below: &Path) -> Result<(), LabError> {
+pub(crate) fn strip_set_id(below: &Path) -> Result<(), LabError> {
     let metadata = fs::symlink_metadata(below).map_err(LabError::io("read", below))?;
     let mode = metadata.mode();
     if !metadata.is_symlink() && mode & 0o6000 != 0 {
@@ -98,7 +98,7 @@ pub(crate) fn strip(below: &Path) -> Result<(), LabError> {
         return Ok(());
     }
     for entry in fs::read_dir(below).map_err(LabError::io("list", below))? {
-        strip(&entry.map_err(LabError::io("list", below))?.path())?;
+        strip_set_id(&entry.map_err(LabError::io("list", below))?.path())?;
     }
     Ok(())
 }
@@ -121,24 +121,24 @@ mod tests {
     fn a_private_directory_is_made_private_or_refused_if_foreign() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
-        directory(&at("new/cache")).unwrap();
+        create_directory(&at("new/cache")).unwrap();
         assert_eq!(mode(&at("new/cache")), 0o700);
         make(&at("old"), 0o755);
-        directory(&at("old")).unwrap();
+        create_directory(&at("old")).unwrap();
         assert_eq!(mode(&at("old")), 0o700);
         make(&at("open"), 0o775);
-        let refused = directory(&at("open")).unwrap_err().to_string();
+        let refused = create_directory(&at("open")).unwrap_err().to_string();
         assert!(refused.contains("cannot be trusted: others may write to it"), "{refused}");
         make(&at("there"), 0o755);
         symlink(at("there"), at("link")).unwrap();
-        assert!(directory(&at("link")).is_err());
+        assert!(create_directory(&at("link")).is_err());
         assert_eq!((mode(&at("there")), mode(&at("open"))), (0o755, 0o775));
         if !geteuid().is_root() {
             return println!("SKIPPED: lacks root: no directory of another user is tried");
         }
         make(&at("foreign"), 0o700);
         chown(at("foreign"), Some(65_534), None).unwrap();
-        let refused = directory(&at("foreign")).unwrap_err().to_string();
+        let refused = create_directory(&at("foreign")).unwrap_err().to_string();
         assert!(refused.contains("cannot be trusted: another user owns it"), "{refused}");
     }
 
@@ -150,9 +150,11 @@ mod tests {
         fs::write(at("open"), "x").unwrap();
         fs::set_permissions(at("open"), Permissions::from_mode(0o666)).unwrap();
         symlink(at("own"), at("link")).unwrap();
-        assert!(open(&at("own")).unwrap().is_some() && open(&at("none")).unwrap().is_none());
+        assert!(
+            open_file(&at("own")).unwrap().is_some() && open_file(&at("none")).unwrap().is_none()
+        );
         for name in ["open", "link", "."] {
-            assert!(open(&at(name)).is_err(), "{name}");
+            assert!(open_file(&at(name)).is_err(), "{name}");
         }
         symlink(at("victim"), at("lock")).unwrap();
         assert!(lock_file(&at("lock")).is_err() && !at("victim").exists());
@@ -183,7 +185,7 @@ mod tests {
         fs::set_permissions(&victim, Permissions::from_mode(0o4755)).unwrap();
         symlink(&victim, at("usr/link")).unwrap();
         symlink(outside.path(), at("usr/directory")).unwrap();
-        strip(place.path()).unwrap();
+        strip_set_id(place.path()).unwrap();
         for (name, _, after) in modes {
             assert_eq!(mode(&at("usr").join(name)), after, "{name}");
         }

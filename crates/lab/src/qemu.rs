@@ -96,7 +96,7 @@ pub enum QemuEnding {
 
 /// The limits of a guest, in time that this system gave it ([`OwnTime`]).
 #[derive(Clone, Copy)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// The total.
     pub total: Duration,
     /// The time without console output, until its job starts.
@@ -119,7 +119,7 @@ impl Watchdog {
     }
 
     /// Why QEMU must end, if so.
-    fn check(&mut self, phase: GuestPhase, written: u64) -> Option<QemuEnding> {
+    fn check_limits(&mut self, phase: GuestPhase, written: u64) -> Option<QemuEnding> {
         if self.checked.elapsed() < CHECK_EVERY {
             return None;
         }
@@ -149,7 +149,7 @@ pub enum Start {
 
 /// The machine to build.
 #[derive(Clone)]
-pub struct QemuMachine<'a> {
+pub(crate) struct QemuMachine<'a> {
     pub arch: Arch,
     pub board: GuestBoard,
     /// The device tree, if QEMU does not make it itself.
@@ -171,13 +171,13 @@ impl QemuMachine<'_> {
     /// The line is longer than the kernel's limit, which would silently truncate it.
     pub fn command_line(&self) -> Result<String, LabError> {
         // panic=-1 reboots at once, and QEMU ends instead of rebooting.
-        let mut line = format!("console={} panic=-1", self.board.console(self.arch));
+        let mut line = format!("console={} panic=-1", self.board.console_device(self.arch));
         let timekeeping = match self.accel {
             Accel::VirtualTime => Some(VIRTUAL_TIME_KERNEL),
             Accel::Tcg if self.arch == Arch::Amd64 => Some(EMULATED_PC_KERNEL),
             Accel::Tcg | Accel::Kvm => None,
         };
-        let board = self.board.words(self.cpus);
+        let board = self.board.kernel_words(self.cpus);
         let words =
             timekeeping.into_iter().chain(board.as_deref()).chain([self.cmdline_extra.trim()]);
         for more in words.filter(|more| !more.is_empty()) {
@@ -200,7 +200,7 @@ impl QemuMachine<'_> {
 
     /// QEMU's arguments. All files but the kernel are in QEMU's working directory, so that no path
     /// needs quoting in its options.
-    pub fn args(&self) -> Result<Vec<OsString>, LabError> {
+    pub(crate) fn to_args(&self) -> Result<Vec<OsString>, LabError> {
         let mut args: Vec<String> = Vec::new();
         let mut add = |words: &str| args.extend(words.split(' ').map(str::to_owned));
         // A name for `ps`: a fetched QEMU is started by a dynamic linker and would have its name.
@@ -219,17 +219,17 @@ impl QemuMachine<'_> {
                 if self.is_recorded() { RECORDED } else { "" }
             ));
         }
-        add(&self.board.machine(self.arch, self.cpus, self.memory_mb));
+        add(&self.board.machine_options(self.arch, self.cpus, self.memory_mb));
         match self.board {
-            GuestBoard::Usual => self.usual(&mut add),
-            GuestBoard::Raspi3b => self.raspi(&mut add),
+            GuestBoard::Usual => self.add_usual_board(&mut add),
+            GuestBoard::Raspi3b => self.add_raspi_board(&mut add),
         }
         if self.share_host {
             add("-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,\
                  multidevs=remap");
         }
         if self.start != Start::Boot {
-            self.saved(&mut add);
+            self.add_saved_boot(&mut add);
         }
         args.extend(self.extra_args.iter().cloned());
         args.extend([
@@ -245,9 +245,9 @@ impl QemuMachine<'_> {
     }
 
     /// The CPU, the console, and the virtio ports of a usual board.
-    fn usual(&self, add: &mut dyn FnMut(&str)) {
+    fn add_usual_board(&self, add: &mut dyn FnMut(&str)) {
         add(&match self.accel {
-            Accel::Tcg => format!("-cpu {}", self.arch.cpu()),
+            Accel::Tcg => format!("-cpu {}", self.arch.qemu_cpu()),
             Accel::Kvm => "-cpu host".to_owned(),
             Accel::VirtualTime => format!("-cpu {}", self.arch.repeatable_cpu()),
         });
@@ -272,7 +272,7 @@ impl QemuMachine<'_> {
 
     /// The image with the saved boot, the job, and the device through which the guest asks to be
     /// saved: its write ends the instruction, so that each boot is saved at the same one.
-    fn saved(&self, add: &mut dyn FnMut(&str)) {
+    fn add_saved_boot(&self, add: &mut dyn FnMut(&str)) {
         add("-device pvpanic");
         add(&format!("-drive if=none,id={SAVED},driver=qcow2,file={SAVED}"));
         add(&format!("-fw_cfg name=opt/punctual/job,file={JOB}"));
@@ -285,7 +285,7 @@ impl QemuMachine<'_> {
     /// The memory card of a Raspberry Pi and its console, on the second serial line, which is also
     /// the input for the one word. The card's address is a random number, which the kernel prints:
     /// a seed makes it reproducible.
-    fn raspi(&self, add: &mut dyn FnMut(&str)) {
+    fn add_raspi_board(&self, add: &mut dyn FnMut(&str)) {
         if self.accel == Accel::VirtualTime {
             add("-seed 1");
         }
@@ -313,13 +313,13 @@ impl Drop for RunningQemu {
 ///
 /// In virtual time without recording QEMU's threads share one CPU and do not preempt each other
 /// (SCHED_BATCH): then its main loop rarely checks at the wrong moment ([`RECORDED`]).
-fn wrappers(machine: &QemuMachine, rights: QemuRights) -> Result<Vec<OsString>, LabError> {
+fn wrapper_words(machine: &QemuMachine, rights: QemuRights) -> Result<Vec<OsString>, LabError> {
     let tool = |name: &str, args: &[&str]| -> Result<Vec<OsString>, LabError> {
-        let program = tools::find(name, "util-linux")?.into_os_string();
+        let program = tools::find_program(name, "util-linux")?.into_os_string();
         Ok([program].into_iter().chain(args.iter().map(OsString::from)).collect())
     };
     let mut words = tool("setpriv", &["--pdeathsig", "KILL", "--no-new-privs", "--"])?;
-    words.extend(rights.wrapper(ALIVE));
+    words.extend(rights.wrapper_command(ALIVE));
     if machine.accel == Accel::VirtualTime && !machine.is_recorded() {
         if let Some(cpu) = next_cpu() {
             words.extend(tool("taskset", &["-c", &cpu.to_string()])?);
@@ -341,7 +341,7 @@ fn next_cpu() -> Option<usize> {
 
 /// Runs QEMU in the run's directory until it ends, reaches a limit, has written too much, or the
 /// watcher ends it.
-pub fn run(
+pub(crate) fn run_qemu(
     machine: &QemuMachine,
     dir: &Path,
     limits: Limits,
@@ -350,9 +350,9 @@ pub fn run(
     let qemu = Emulator::find(machine.arch)?;
     let stderr_path = dir.join(QEMU_STDERR);
     let stderr = fs::File::create(&stderr_path).map_err(LabError::io("create", &stderr_path))?;
-    let rights = QemuRights::of(machine.share_host);
-    let words = wrappers(machine, rights)?.into_iter().chain(qemu.command);
-    let mut words = words.chain(rights.args()).chain(machine.args()?);
+    let rights = QemuRights::detect(machine.share_host);
+    let words = wrapper_words(machine, rights)?.into_iter().chain(qemu.command);
+    let mut words = words.chain(rights.to_args()).chain(machine.to_args()?);
     let first = words.next().unwrap_or_default();
     let _alive = open_pipe(dir, ALIVE)?;
     let mut control = ControlPipe::open(dir)?;
@@ -369,8 +369,8 @@ pub fn run(
     }
     let began = Instant::now();
     let mut running = RunningQemu(command.spawn().map_err(LabError::io("start", &first))?);
-    let monitor = Monitor::of(&mut running.0, SAVED_AS);
-    let mut watchdog = Watchdog::new(limits, OwnTime::begin(running.0.id()));
+    let monitor = Monitor::from_child(&mut running.0, SAVED_AS);
+    let mut watchdog = Watchdog::new(limits, OwnTime::start(running.0.id()));
     let how = loop {
         if let Some(status) = running.0.try_wait().map_err(LabError::io("wait for", &first))? {
             break QemuEnding::Exited {
@@ -379,8 +379,8 @@ pub fn run(
             };
         }
         let (phase, elapsed, written) =
-            (phase(machine.board, dir), began.elapsed(), output_size(dir));
-        if let Some(how) = watchdog.check(phase, written) {
+            (read_phase(machine.board, dir), began.elapsed(), output_size(dir));
+        if let Some(how) = watchdog.check_limits(phase, written) {
             break how;
         }
         if file_size(dir, PORTS[0]) > STATUS_MAX {
@@ -393,7 +393,7 @@ pub fn run(
             // The saved state must not contain the request to end.
             GuestControl::End if machine.start == Start::Save => {}
             GuestControl::GoOn => {}
-            GuestControl::End => control.end()?,
+            GuestControl::End => control.send_end()?,
             GuestControl::Kill => break QemuEnding::Killed,
         }
         if written > OUTPUT_BYTES_MAX {
@@ -407,12 +407,12 @@ pub fn run(
 }
 
 /// The phase of the guest, by its status so far.
-fn phase(board: GuestBoard, dir: &Path) -> GuestPhase {
+fn read_phase(board: GuestBoard, dir: &Path) -> GuestPhase {
     let status = match board {
         GuestBoard::Usual => InitStatus::read(&dir.join(PORTS[0])).unwrap_or_default(),
-        GuestBoard::Raspi3b => InitStatus::parse(&card::status(dir)),
+        GuestBoard::Raspi3b => InitStatus::parse(&card::read_status(dir)),
     };
-    status.phase()
+    status.guest_phase()
 }
 
 /// Whether a kernel stopped that panicked before it knew how to reset its board (machine_restart in
@@ -449,7 +449,7 @@ impl ControlPipe {
         Ok(ControlPipe { path: dir.join(CONTROL), pipe: open_pipe(dir, CONTROL)?, status: false })
     }
 
-    fn end(&mut self) -> Result<(), LabError> {
+    fn send_end(&mut self) -> Result<(), LabError> {
         if !self.status {
             self.status = true;
             self.pipe.write_all(b"end\n").map_err(LabError::io("write", &self.path))?;
@@ -488,7 +488,7 @@ mod tests {
 
     #[test]
     fn the_qemu_command_line_matches_the_documentation() {
-        let args = machine(Accel::Tcg, " isolcpus=1 ").args().unwrap();
+        let args = machine(Accel::Tcg, " isolcpus=1 ").to_args().unwrap();
         let args: Vec<String> = args.into_iter().map(|arg| arg.into_string().unwrap()).collect();
         insta::assert_snapshot!(args.join(" ").replace(" -", "\n-"), @r"
         -name punctual,process=qemu-punctual
@@ -521,7 +521,7 @@ mod tests {
         -initrd initramfs
         -kernel /boot/my kernel,x
         ");
-        let args = machine(Accel::VirtualTime, "").args().unwrap();
+        let args = machine(Accel::VirtualTime, "").to_args().unwrap();
         assert!(args.contains(&"shift=3,sleep=off,rr=record,rrfile=/dev/null".into()), "{args:?}");
         let line = machine(Accel::VirtualTime, "").command_line().unwrap();
         assert!(line.ends_with(VIRTUAL_TIME_KERNEL), "{line}");
@@ -539,7 +539,7 @@ mod tests {
             ..machine(Accel::VirtualTime, "quiet")
         };
         let args: Vec<String> =
-            board.args().unwrap().into_iter().map(|arg| arg.into_string().unwrap()).collect();
+            board.to_args().unwrap().into_iter().map(|arg| arg.into_string().unwrap()).collect();
         let line = args.join(" ").replace(" -", "\n-");
         insta::assert_snapshot!(line.split_once("\n-no-reboot\n").unwrap().1, @r"
         -accel tcg,thread=single
@@ -564,7 +564,7 @@ mod tests {
     #[test]
     fn a_line_too_long_for_the_kernel_is_refused() {
         let long = "x".repeat(2048);
-        assert!(matches!(machine(Accel::Tcg, &long).args(), Err(LabError::Request(_))));
-        assert!(matches!(machine(Accel::Tcg, "a\nb").args(), Err(LabError::Request(_))));
+        assert!(matches!(machine(Accel::Tcg, &long).to_args(), Err(LabError::Request(_))));
+        assert!(matches!(machine(Accel::Tcg, "a\nb").to_args(), Err(LabError::Request(_))));
     }
 }

@@ -50,7 +50,7 @@ pub struct GuestResult {
 
 impl GuestResult {
     /// Reads the files in the run's directory after the last of `boots` boots.
-    pub(crate) fn collect(
+    pub(crate) fn from_directory(
         dir: &Path,
         ended: QemuEnd,
         boots: u32,
@@ -68,11 +68,14 @@ impl GuestResult {
         let status = InitStatus::read(&dir.join("status"));
         let status = status.map_err(LabError::io("read", dir.join("status")))?;
         let console_log = text(qemu::CONSOLE)?;
-        let outcome = outcome::judge(&ended.how, &status, &console_log, &text(qemu::QEMU_STDERR)?);
+        let outcome =
+            outcome::judge_outcome(&ended.how, &status, &console_log, &text(qemu::QEMU_STDERR)?);
         let malformed = |why: String| LabError::malformed("the guest's results", why);
         let results = match (status.complete, results_to) {
             (false, _) => BTreeMap::new(),
-            (true, None) => ports::unpack(&bytes("results", RESULTS_MAX)?).map_err(malformed)?,
+            (true, None) => {
+                ports::unpack_results(&bytes("results", RESULTS_MAX)?).map_err(malformed)?
+            }
             (true, Some(directory)) => {
                 let archive = dir.join("results");
                 let file = fs::File::open(&archive).map_err(LabError::io("read", &archive))?;

@@ -16,7 +16,7 @@ const WITH_ITS_PARENT: &str =
 
 /// How QEMU drops rights that it does not need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct QemuRights {
+pub(crate) struct QemuRights {
     /// QEMU becomes the user nobody once all its files are open.
     nobody: bool,
 }
@@ -24,7 +24,7 @@ pub struct QemuRights {
 impl QemuRights {
     /// The rights of a QEMU started by this process. One that shares this system's files reads them
     /// with this process's rights.
-    pub fn of(share_host: bool) -> QemuRights {
+    pub(crate) fn detect(share_host: bool) -> QemuRights {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let maps =
             ["uid_map", "gid_map"].map(|map| fs::read_to_string(format!("/proc/self/{map}")));
@@ -33,7 +33,7 @@ impl QemuRights {
     }
 
     /// QEMU's own arguments that drop rights.
-    pub fn args(self) -> Vec<OsString> {
+    pub(crate) fn to_args(self) -> Vec<OsString> {
         let words = match self.nobody {
             true => {
                 let user = format!("user={NOBODY}:{NOBODY}");
@@ -45,7 +45,7 @@ impl QemuRights {
     }
 
     /// The command before QEMU that ends it with this process, which holds the pipe of this name.
-    pub(crate) fn wrapper(self, pipe: &str) -> Vec<OsString> {
+    pub(crate) fn wrapper_command(self, pipe: &str) -> Vec<OsString> {
         match self.nobody {
             true => ["/bin/sh", "-c", WITH_ITS_PARENT, pipe].map(OsString::from).into(),
             false => Vec::new(),
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn qemu_can_neither_spawn_programs_nor_regain_privileges() {
-        let words = |nobody| format!("{:?}", QemuRights { nobody }.args());
+        let words = |nobody| format!("{:?}", QemuRights { nobody }.to_args());
         assert!(words(true).contains("spawn=deny") && words(true).contains("user=65534:65534"));
         assert!(words(false).contains("spawn=deny") && words(false).contains("elevateprivileges"));
-        assert!(QemuRights { nobody: false }.wrapper("alive").is_empty());
+        assert!(QemuRights { nobody: false }.wrapper_command("alive").is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use crate::accel::Accel;
 use crate::board::{RASPI_CPUS, RASPI_MEMORY_MB};
 use crate::contents::Contents;
-use crate::guest::{Guest, absolute};
+use crate::guest::{Guest, to_absolute};
 use crate::progress::{GuestControl, GuestProgress};
 use crate::qemu::{self, Limits, QemuMachine, Start};
 use crate::{Arch, GuestBoard, GuestResult, LabError, card, exact, saved_boot};
@@ -45,23 +45,23 @@ impl Guest {
         if self.accel == Accel::Kvm {
             check_kvm(self.kernel.arch)?;
         }
-        let kernel = absolute(&self.kernel.image)?;
-        let mut machine = self.machine(&kernel)?;
+        let kernel = to_absolute(&self.kernel.image)?;
+        let mut machine = self.build_machine(&kernel)?;
         let limits = Limits { total: self.timeout, boot_silence: self.boot_silence };
-        let made_of = self.keep.then(|| exact::keep(&machine, dir.path(), resumes));
-        let mut ended = saved_boot::prepare(&mut machine, dir.path(), resumes, limits, watch)?;
+        let made_of = self.keep.then(|| exact::store_files(&machine, dir.path(), resumes));
+        let mut ended = saved_boot::prepare_boot(&mut machine, dir.path(), resumes, limits, watch)?;
         let mut boots = 0;
         loop {
             boots += 1;
             let ended = match ended.take() {
                 Some(ended) => ended,
-                None => qemu::run(&machine, dir.path(), limits, watch)?,
+                None => qemu::run_qemu(&machine, dir.path(), limits, watch)?,
             };
             if self.board == GuestBoard::Raspi3b {
-                card::unload(dir.path())?;
+                card::unload_parts(dir.path())?;
             }
             let mut result =
-                GuestResult::collect(dir.path(), ended, boots, self.results_to.as_deref())?;
+                GuestResult::from_directory(dir.path(), ended, boots, self.results_to.as_deref())?;
             result.cmdline = machine.command_line()?;
             match &made_of {
                 None => {}
@@ -84,7 +84,7 @@ impl Guest {
     /// # Errors
     /// Those of [`Guest::run`]; or the guest does not have one CPU in virtual time, on a usual
     /// board.
-    pub fn prepared(&self) -> Result<MadeOf, LabError> {
+    pub fn store_for_replay(&self) -> Result<MadeOf, LabError> {
         if self.accel != Accel::VirtualTime || self.board != GuestBoard::Usual {
             return Err(LabError::Request(
                 "only guests in virtual time can be traced by instruction, and no imitated boards"
@@ -95,14 +95,14 @@ impl Guest {
         let dir = tempfile::Builder::new().prefix("punctual-guest-").tempdir();
         let dir = dir.map_err(LabError::io("create a directory in", std::env::temp_dir()))?;
         let resumes = self.write_contents(dir.path())?;
-        let kernel = absolute(&self.kernel.image)?;
-        exact::keep(&self.machine(&kernel)?, dir.path(), resumes)
+        let kernel = to_absolute(&self.kernel.image)?;
+        exact::store_files(&self.build_machine(&kernel)?, dir.path(), resumes)
     }
 
     /// Writes the contents of the guest into its working directory. Returns whether it resumes from
     /// its saved boot.
     fn write_contents(&self, dir: &Path) -> Result<bool, LabError> {
-        let contents = Contents::of(self)?;
+        let contents = Contents::from_guest(self)?;
         let base = contents.base.write(&dir.join(qemu::INITRAMFS))?;
         self.check_memory(base + contents.job.write(&dir.join(qemu::JOB))?)?;
         if !contents.resumes {
@@ -111,7 +111,7 @@ impl Guest {
         Ok(contents.resumes)
     }
 
-    fn machine<'a>(&'a self, kernel: &'a Path) -> Result<QemuMachine<'a>, LabError> {
+    fn build_machine<'a>(&'a self, kernel: &'a Path) -> Result<QemuMachine<'a>, LabError> {
         Ok(QemuMachine {
             arch: self.kernel.arch,
             board: self.board,
@@ -189,7 +189,7 @@ impl Guest {
 
 /// Checks that a guest of this architecture may use /dev/kvm; only booting shows whether it works.
 fn check_kvm(arch: Arch) -> Result<(), LabError> {
-    if Arch::native()? != arch {
+    if Arch::from_host()? != arch {
         let message = format!(
             "kvm runs guests of this machine's own architecture only, not {}",
             arch.debian_name()

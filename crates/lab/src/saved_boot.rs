@@ -26,7 +26,7 @@ pub struct SavedBoot {
 /// Prepares a machine whose first file system and job are in its directory: to resume from its
 /// saved boot if possible, else to boot with both. If it ended while it should be saved, it has
 /// nothing to resume from, and the end is returned.
-pub fn prepare(
+pub(crate) fn prepare_boot(
     machine: &mut QemuMachine,
     dir: &Path,
     resumes: bool,
@@ -36,10 +36,10 @@ pub fn prepare(
     if !resumes {
         return Ok(None);
     }
-    match SavedBoot::of(machine, dir, limits, watch)? {
+    match SavedBoot::find_or_create(machine, dir, limits, watch)? {
         Boot::Saved(saved) => {
             machine.start = Start::Resume;
-            saved.place(dir).map(|()| None)
+            saved.copy_into(dir).map(|()| None)
         }
         Boot::Ended(ended) => Ok(Some(ended)),
     }
@@ -67,7 +67,7 @@ pub enum Boot {
 impl SavedBoot {
     /// The saved boot of the machine in this directory, with its first file system there; created
     /// if not stored.
-    pub fn of(
+    pub(crate) fn find_or_create(
         machine: &QemuMachine,
         dir: &Path,
         limits: Limits,
@@ -75,13 +75,13 @@ impl SavedBoot {
     ) -> Result<Boot, LabError> {
         let store = Artefacts::open()?;
         let machine = QemuMachine { start: Start::Save, ..machine.clone() };
-        let key = key(&machine, dir)?;
+        let key = boot_key(&machine, dir)?;
         let [image, console] = ["saved", "console"].map(|kind| format!("{key}.{kind}"));
         // Of two processes that need the same boot, the second waits for the first.
         let _one = loop {
             match store.try_lock(&key)? {
                 Some(lock) => break lock,
-                None if watch(booting()) == GuestControl::Kill => {
+                None if watch(booting_progress()) == GuestControl::Kill => {
                     let how = qemu::QemuEnding::Killed;
                     let emulator = Emulator::find(machine.arch)?.version;
                     let elapsed = Duration::ZERO;
@@ -90,24 +90,26 @@ impl SavedBoot {
                 None => std::thread::sleep(POLL),
             }
         };
-        if let (Some(image), Some(console)) = (store.named(&image)?, store.named(&console)?) {
+        if let (Some(image), Some(console)) =
+            (store.find_by_name(&image)?, store.find_by_name(&console)?)
+        {
             return Ok(Boot::Saved(SavedBoot { image, console }));
         }
         let file = dir.join(qemu::SAVED);
         write_empty_image(&file)?;
-        let ended = qemu::run(&machine, dir, limits, watch)?;
+        let ended = qemu::run_qemu(&machine, dir, limits, watch)?;
         if !ended.saved {
             return Ok(Boot::Ended(ended));
         }
         settle_clock(&file)?;
         Ok(Boot::Saved(SavedBoot {
-            image: store.adopt(&image, &file)?,
-            console: store.adopt(&console, &dir.join(qemu::CONSOLE))?,
+            image: store.store_as(&image, &file)?,
+            console: store.store_as(&console, &dir.join(qemu::CONSOLE))?,
         }))
     }
 
     /// Copies the saved boot into the directory of a resuming machine: QEMU writes into its image.
-    pub fn place(&self, dir: &Path) -> Result<(), LabError> {
+    pub(crate) fn copy_into(&self, dir: &Path) -> Result<(), LabError> {
         for (file, name) in [(&self.image, qemu::SAVED), (&self.console, qemu::CONSOLE)] {
             fs::copy(file, dir.join(name)).map_err(LabError::io("copy", file))?;
         }
@@ -115,19 +117,19 @@ impl SavedBoot {
     }
 }
 
-fn booting() -> GuestProgress {
+fn booting_progress() -> GuestProgress {
     GuestProgress { phase: GuestPhase::Booting, elapsed: Duration::ZERO }
 }
 
 /// Equal machines have equal keys: their kernel, first file system, QEMU and its arguments.
-fn key(machine: &QemuMachine, dir: &Path) -> Result<String, LabError> {
+fn boot_key(machine: &QemuMachine, dir: &Path) -> Result<String, LabError> {
     let digest =
         |path: &Path| fs::File::open(path).and_then(digest_of).map_err(LabError::io("read", path));
     let kernel = digest(machine.kernel)?;
     let initramfs = digest(&dir.join(qemu::INITRAMFS))?;
     let emulator = Emulator::find(machine.arch)?.version;
     let no_path = QemuMachine { kernel: Path::new(""), ..machine.clone() };
-    let text = format!("{kernel} {initramfs} {emulator} {:?}", no_path.args()?);
+    let text = format!("{kernel} {initramfs} {emulator} {:?}", no_path.to_args()?);
     // Reading from memory cannot fail.
     Ok(digest_of(text.as_bytes()).unwrap_or_default())
 }

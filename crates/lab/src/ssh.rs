@@ -25,9 +25,11 @@ mod wire;
 pub use client::{Connection, RemoteSystem};
 pub use destination::Destination;
 pub(crate) use files::digest_of;
-pub use follow::{RemoteEnd, RemoteJob, RemoteResult, RemoteWatch, Timeouts, resume, run};
-pub use remote_program::{PAUSE, RemoteAnswer, RemoteProgram, boot_id, restart};
-pub use staging::{Leftover, clean, leftovers};
+pub use follow::{
+    RemoteEnd, RemoteJob, RemoteResult, RemoteWatch, Timeouts, resume_run, run_remote,
+};
+pub use remote_program::{PAUSE, RemoteAnswer, RemoteProgram, boot_id, restart_system};
+pub use staging::{Leftover, list_leftovers, remove_run};
 use std::path::Path;
 use std::{fmt, io};
 

@@ -15,7 +15,7 @@ shift
 exec "$@""#;
 
 /// The compiler named in `.kernelvariables` of a kernel's headers: `gcc-14`.
-pub fn compiler(headers: &Path) -> Option<String> {
+pub(crate) fn compiler_name(headers: &Path) -> Option<String> {
     let text = fs::read_to_string(headers.join(".kernelvariables")).ok()?;
     let line = text.lines().find(|line| line.starts_with("CC = "))?;
     let start = line.rfind("gcc-")?;
@@ -25,7 +25,7 @@ pub fn compiler(headers: &Path) -> Option<String> {
 }
 
 /// Programs of a suite, overlaid on this machine's.
-pub struct Toolchain {
+pub(crate) struct Toolchain {
     unshare: PathBuf,
     directories: OsString,
 }
@@ -35,7 +35,7 @@ impl Toolchain {
     ///
     /// # Errors
     /// Those of [`Suite`], or a mount prerequisite is missing.
-    pub fn of(suite: &Suite, packages: &[&str]) -> Result<Toolchain, LabError> {
+    pub(crate) fn from_packages(suite: &Suite, packages: &[&str]) -> Result<Toolchain, LabError> {
         let mut directories = OsString::new();
         for package in packages {
             let tree = suite.unpacked_with_dependencies(&[package])?;
@@ -43,11 +43,11 @@ impl Toolchain {
             directories.push(":");
         }
         directories.push("/usr");
-        Ok(Toolchain { unshare: tools::find("unshare", "util-linux")?, directories })
+        Ok(Toolchain { unshare: tools::find_program("unshare", "util-linux")?, directories })
     }
 
     /// Runs a program of it. `Err` has its output after a failure.
-    pub fn run(
+    pub(crate) fn run_tool(
         &self,
         program: &str,
         arguments: &[OsString],
@@ -62,7 +62,7 @@ impl Toolchain {
         words.push(self.directories.clone());
         words.push(program.into());
         words.extend_from_slice(arguments);
-        tools::run(&self.unshare, words, directory)
+        tools::run_program(&self.unshare, words, directory)
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
         let first = "override ARCH = x86\nCC = $(if $(X),$(CCACHE)) $(CROSS_COMPILE)gcc-14\n";
         for (text, compiler_) in [(first, Some("gcc-14")), ("CC = clang\n", None), ("", None)] {
             fs::write(&file, text).unwrap();
-            assert_eq!(compiler(headers.path()).as_deref(), compiler_, "{text}");
+            assert_eq!(compiler_name(headers.path()).as_deref(), compiler_, "{text}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 const SYSTEM_DIRS: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 
 /// Finds a program; the error names its Debian package.
-pub fn find(program: &str, package: &str) -> Result<PathBuf, LabError> {
+pub fn find_program(program: &str, package: &str) -> Result<PathBuf, LabError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let dirs = std::env::split_paths(&path).chain(SYSTEM_DIRS.iter().map(PathBuf::from));
     let mut candidates = dirs.filter(|dir| dir.is_absolute()).map(|dir| dir.join(program));
@@ -24,7 +24,7 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// Runs a program to its end, in the C locale and without input. `Err`: its output after a failure.
-pub fn run<I, S>(program: &Path, args: I, dir: &Path) -> Result<String, String>
+pub fn run_program<I, S>(program: &Path, args: I, dir: &Path) -> Result<String, String>
 where
     I: IntoIterator<Item = S>,
     S: AsRef<OsStr>,
@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_reported_with_its_package() {
-        let Err(LabError::Missing(missing)) = find("no-such-program", "some-package") else {
+        let Err(LabError::Missing(missing)) = find_program("no-such-program", "some-package")
+        else {
             panic!()
         };
         assert_eq!(
@@ -71,11 +72,14 @@ mod tests {
 
     #[test]
     fn a_failed_program_is_reported_with_the_end_of_its_stderr() {
-        let sh = find("sh", "dash").unwrap();
-        let output =
-            run(&sh, ["-c", "for i in 1 2 3 4; do echo $i >&2; done; exit 3"], Path::new("/"))
-                .unwrap_err();
+        let sh = find_program("sh", "dash").unwrap();
+        let output = run_program(
+            &sh,
+            ["-c", "for i in 1 2 3 4; do echo $i >&2; done; exit 3"],
+            Path::new("/"),
+        )
+        .unwrap_err();
         assert_eq!(output, "sh: exit status: 3: 2; 3; 4");
-        assert_eq!(run(&sh, ["-c", "echo $LC_ALL"], Path::new("/")).unwrap(), "C\n");
+        assert_eq!(run_program(&sh, ["-c", "echo $LC_ALL"], Path::new("/")).unwrap(), "C\n");
     }
 }

@@ -39,10 +39,10 @@ pub(crate) fn wait_for<T>(
     attempt: impl FnMut() -> Result<Option<T>, LabError>,
 ) -> Result<T, LabError> {
     let say = |text: &str| SAY.get().into_iter().for_each(|say| say(text));
-    wait(what, attempt, say, has_ended)
+    wait_until(what, attempt, say, has_ended)
 }
 
-fn wait<T>(
+fn wait_until<T>(
     what: &str,
     mut attempt: impl FnMut() -> Result<Option<T>, LabError>,
     say: impl Fn(&str),
@@ -78,7 +78,7 @@ mod tests {
             tries += 1;
             Ok((tries == 3).then_some(tries))
         };
-        assert_eq!(wait("it", attempt, say, || false).unwrap(), 3);
+        assert_eq!(wait_until("it", attempt, say, || false).unwrap(), 3);
         assert!(said.borrow().is_empty());
         let polls = Cell::new(0);
         // The user has read it, and ends the wait some polls later.
@@ -86,7 +86,7 @@ mod tests {
             polls.set(polls.get() + said.borrow().len());
             polls.get() > 3
         };
-        let ended = wait("it", || Ok(None::<()>), say, ended).unwrap_err();
+        let ended = wait_until("it", || Ok(None::<()>), say, ended).unwrap_err();
         assert_eq!(ended.to_string(), "interrupted while waiting for it");
         assert_eq!(*said.borrow(), ["waiting for it"]);
     }

@@ -52,7 +52,7 @@ static PLAIN: LazyLock<Option<GuestResult>> = LazyLock::new(|| {
          lsmod >/results/modules
          echo complaint >&2; exit 3",
     )?;
-    guest.files = vec![GuestFile::text("/tmp/given", "a file of the host")];
+    guest.files = vec![GuestFile::from_text("/tmp/given", "a file of the host")];
     // A program of this machine, with its libraries.
     guest.programs = vec!["/bin/ls".into()];
     guest.modules = vec!["ext4".into()];
@@ -247,7 +247,7 @@ fn the_hosts_programs_run_in_an_rt_guest_without_a_trace_on_the_host() {
     );
     let Some(mut guest) = guest("debian:6.1-rt", &script) else { return };
     guest.share_host = true;
-    guest.files = vec![GuestFile::text("/given", "given\n")];
+    guest.files = vec![GuestFile::from_text("/given", "given\n")];
     let Some(result) = testing::run(&guest) else { return };
     let described = String::from_utf8_lossy(&result.stdout);
     assert!(described.contains("PREEMPT_RT"), "{described}");

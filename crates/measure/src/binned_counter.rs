@@ -58,10 +58,10 @@ pub fn binned_counter(shape: SeriesShape) -> (CounterWriter, CounterReader) {
 impl CounterWriter {
     /// Counts a sample.
     #[inline(always)]
-    pub fn put(&mut self, begin: i64, end: i64, cpu: u32) {
+    pub(crate) fn count_sample(&mut self, begin: i64, end: i64, cpu: u32) {
         // SAFETY: the active buffer is the writer's (see `SharedBins`), and there is one writer.
         let counter = unsafe { &mut *self.active };
-        counter.record(self.seq, begin, end, cpu);
+        counter.record_sample(self.seq, begin, end, cpu);
         self.seq += 1;
         if self.shared.wanted.load(Ordering::Relaxed) {
             self.hand_over();
@@ -69,10 +69,10 @@ impl CounterWriter {
     }
 
     /// Counts periods that pass without a sample during the next one, which has this latency.
-    pub fn miss(&mut self, latency: i64, missed: u64) {
+    pub fn count_missed(&mut self, latency: i64, missed: u64) {
         // SAFETY: as in `put`.
         let counter = unsafe { &mut *self.active };
-        counter.miss(latency, missed);
+        counter.count_missed(latency, missed);
     }
 
     #[cold]
@@ -88,7 +88,7 @@ impl CounterWriter {
     }
 
     /// Marks counts as valid from here on. Earlier ones are discarded, even if requested.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin_counting(&mut self) {
         self.reset();
         self.begun = true;
     }
@@ -102,12 +102,12 @@ impl CounterWriter {
     }
 
     /// Locks the memory of both buffers. Only before the reader's first request.
-    pub fn lock(&self) -> std::io::Result<()> {
+    pub fn lock_memory(&self) -> std::io::Result<()> {
         for buffer in &self.shared.buffers {
             // SAFETY: nothing writes: the writer is here, and the reader has no buffer.
             let counter = unsafe { &*buffer.get() };
-            for memory in counter.memory() {
-                punctual_sys::memory::lock(memory)?;
+            for memory in counter.counts_memory() {
+                punctual_sys::memory::lock_slice(memory)?;
             }
         }
         Ok(())
@@ -127,7 +127,7 @@ impl CounterReader {
         let mut empty = |place: usize| {
             // SAFETY: the buffer is the reader's: it was handed over, or the writer is gone.
             let counter = unsafe { &mut *self.shared.buffers[place].get() };
-            if counter.count() > 0 {
+            if counter.sample_count() > 0 {
                 take(counter);
                 counter.clear();
             }
@@ -161,19 +161,22 @@ mod tests {
         let mut data = SeriesData::new(shape);
         // The reader may request counts during the warm-up.
         reader.drain(|_| unreachable!());
-        (0..100).for_each(|_| writer.put(0, 77_777, 0));
+        (0..100).for_each(|_| writer.count_sample(0, 77_777, 0));
         reader.drain(|_| unreachable!());
-        writer.begin();
+        writer.begin_counting();
         let thread = std::thread::spawn(move || {
-            (0..300_000i64).for_each(|k| writer.put(k, k + k % 1_000, 3));
+            (0..300_000i64).for_each(|k| writer.count_sample(k, k + k % 1_000, 3));
         });
         while !thread.is_finished() {
-            reader.drain(|counter| data.absorb(counter));
+            reader.drain(|counter| data.absorb_counter(counter));
         }
         thread.join().unwrap();
-        reader.drain(|counter| data.absorb(counter));
-        assert_eq!((data.count(), data.max, data.losses.dropped), (300_000, Some(Nanos(999)), 0));
-        assert_eq!(data.exact.total(), data.whole.len());
+        reader.drain(|counter| data.absorb_counter(counter));
+        assert_eq!(
+            (data.sample_count(), data.max, data.losses.dropped),
+            (300_000, Some(Nanos(999)), 0)
+        );
+        assert_eq!(data.exact.total_count(), data.whole.len());
         assert_eq!(data.worst[0].seq, 999);
     }
 }

@@ -72,16 +72,16 @@ impl SeriesCollector {
                 if keep && pending.len() < SeriesCollector::PENDING {
                     pending.push(*sample);
                 }
-                ended.extend(extend_window(window, one(sample)));
+                ended.extend(extend_window(window, window_of_sample(sample)));
                 RecentFigures::add(&mut recent, 1, sample.latency(), sample.latency());
             }),
             SampleSource::Counter(reader) => reader.drain(|counter| {
-                data.absorb(counter);
+                data.absorb_counter(counter);
                 worst
                     .iter_mut()
                     .filter(|worst| worst.len() < SeriesCollector::PENDING)
-                    .for_each(|worst| worst.extend(counter.worst()));
-                let Some(many) = many(counter) else { return };
+                    .for_each(|worst| worst.extend(counter.worst_samples()));
+                let Some(many) = window_of_counter(counter) else { return };
                 ended.extend(extend_window(window, many));
                 RecentFigures::add(
                     &mut recent,
@@ -96,11 +96,11 @@ impl SeriesCollector {
 
     /// The sample that its thread has not taken although more than a period has passed since the
     /// last one, if it takes one in each: the lower bound of its latency. On the series' clock.
-    pub fn overdue(&self, data: &SeriesData, now: ClockNs) -> Option<Unfinished> {
+    pub fn overdue_sample(&self, data: &SeriesData, now: ClockNs) -> Option<Unfinished> {
         let (due, period) = (self.due_by?, data.period.filter(|period| period.ns() > 0)?);
         let lasted = Some(now - due).filter(|lasted| lasted.ns() > 0)?;
-        let passed = (lasted.ns() / period.ns()) as u64;
-        Some(Unfinished { due, at_least: lasted, lasted, passed, ended: false })
+        let passed_periods = (lasted.ns() / period.ns()) as u64;
+        Some(Unfinished { due, at_least: lasted, lasted, passed: passed_periods, ended: false })
     }
 
     /// Takes the rest when the thread has ended, and accounts for samples that were dropped at the
@@ -114,9 +114,9 @@ impl SeriesCollector {
     }
 
     /// The digest of all samples; of a binned counter, of its counts in `data`.
-    pub fn digest(&self, data: &SeriesData) -> Sha256Digest {
+    pub fn sample_digest(&self, data: &SeriesData) -> Sha256Digest {
         match &self.source {
-            SampleSource::Ring(_) => self.digest.value(),
+            SampleSource::Ring(_) => self.digest.current_digest(),
             SampleSource::Counter(_) => Sha256Digest::of_counts(data),
         }
     }
@@ -163,23 +163,23 @@ fn drain_ring(consumer: &mut Consumer, data: &mut SeriesData, mut seen: impl FnM
         let period = data.period.filter(|period| drained.missed == MISSED_MANY && period.ns() > 0);
         let missed =
             period.map_or(drained.missed, |period| (latency.ns() / period.ns()).max(0) as u64);
-        data.record(&drained.sample, missed);
+        data.record_sample(&drained.sample, missed);
         data.losses.dropped += drained.dropped_before;
         seen(&drained.sample);
     });
 }
 
 /// The window of a single sample.
-fn one(sample: &Sample) -> SampleWindow {
+fn window_of_sample(sample: &Sample) -> SampleWindow {
     let latency = sample.latency();
     SampleWindow { start: sample.due, count: 1, min: latency, max: latency, sum: latency }
 }
 
 /// The window of a binned counter: the time between two drains, assigned to its beginning.
-fn many(counter: &BinnedCounter) -> Option<SampleWindow> {
-    counter.extent().map(|(start, min, max, sum)| SampleWindow {
+fn window_of_counter(counter: &BinnedCounter) -> Option<SampleWindow> {
+    counter.latency_extent().map(|(start, min, max, sum)| SampleWindow {
         start,
-        count: counter.count(),
+        count: counter.sample_count(),
         min,
         max,
         sum,
@@ -208,7 +208,7 @@ pub fn extend_window(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::ring;
+    use crate::ring::create_ring;
     use punctual_core::SeriesShape;
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
             resolution: Nanos::MICRO,
             period: Some(Nanos(1_000)),
         };
-        let (mut producer, consumer) = ring(4);
+        let (mut producer, consumer) = create_ring(4);
         let (mut collector, mut data) =
             (SeriesCollector::new(SampleSource::Ring(consumer), true), SeriesData::new(shape));
         for (k, late) in [100, 2_500, 50, 60, 70].into_iter().enumerate() {
@@ -234,11 +234,11 @@ mod tests {
         collector.finish(&mut data);
         let losses = data.losses;
         assert_eq!(
-            (losses.recorded, losses.skipped, losses.dropped, losses.expected()),
+            (losses.recorded, losses.skipped, losses.dropped, losses.expected_count()),
             (4, 2, 1, 7)
         );
-        assert_eq!(collector.overdue(&data, ClockNs(4_050)), None, "it is due at 4,060");
-        let late = collector.overdue(&data, ClockNs(6_560)).expect("it is late");
+        assert_eq!(collector.overdue_sample(&data, ClockNs(4_050)), None, "it is due at 4,060");
+        let late = collector.overdue_sample(&data, ClockNs(6_560)).expect("it is late");
         assert_eq!((late.due, late.at_least, late.passed), (ClockNs(4_060), Nanos(2_500), 2));
         let mut kept = 0;
         collector.take_samples(|samples| kept += samples.len());

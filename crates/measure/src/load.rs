@@ -31,7 +31,7 @@ pub(crate) struct BackOff {
 
 impl BackOff {
     /// The pause after a run of this length.
-    pub fn after(&mut self, ran: Duration, success: bool) -> Duration {
+    pub(crate) fn next_pause(&mut self, ran: Duration, success: bool) -> Duration {
         self.pause = match success || ran >= IMMEDIATE_END {
             true => Duration::ZERO,
             false => (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
@@ -47,8 +47,9 @@ mod tests {
     #[test]
     fn the_respawn_delay_doubles_until_a_run_succeeds() {
         let mut back_off = BackOff::default();
-        let mut after =
-            |millis, success| back_off.after(Duration::from_millis(millis), success).as_millis();
+        let mut after = |millis, success| {
+            back_off.next_pause(Duration::from_millis(millis), success).as_millis()
+        };
         let failing: Vec<u128> = (0..8).map(|_| after(3, false)).collect();
         assert_eq!(failing, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
         assert_eq!(after(3, true), 0);

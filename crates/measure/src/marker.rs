@@ -8,7 +8,7 @@
 /// on arm64 a constant that nothing else uses, loaded into the zero register. On other
 /// architectures nothing yet.
 #[inline(always)]
-pub fn sample(due: i64, woke: i64, series: usize) {
+pub(crate) fn mark_sample(due: i64, woke: i64, series: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instruction has no effect: it reads no memory and changes no register.
     unsafe {

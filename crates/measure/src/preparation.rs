@@ -19,7 +19,7 @@ const STACK: usize = 128 << 10;
 /// Frees memory used during set-up, makes the rest resident and locks it as requested, and keeps
 /// CPUs out of deep idle states as requested. Called when every thread is ready and before it is
 /// started; again for the next phase, with the result of the last call.
-pub fn prepare(
+pub fn prepare_process(
     lock_memory: bool,
     dma_latency: Option<Nanos>,
     last: Option<Preparation>,
@@ -32,7 +32,7 @@ pub fn prepare(
     let mut findings = Vec::new();
     let locked = if lock_memory { memory::lock_all() } else { Ok(()) };
     if !lock_memory || locked.is_err() {
-        memory::populate();
+        memory::populate_mappings();
     }
     if let Err(why) = locked {
         let finding = Finding::new(
@@ -41,7 +41,7 @@ pub fn prepare(
             "system",
             "memory could not be locked",
         );
-        findings.push(finding.evidence(format!("mlockall: {why}")).remedy(
+        findings.push(finding.with_evidence(format!("mlockall: {why}")).with_remedy(
             "raise RLIMIT_MEMLOCK (ulimit -l unlimited), or grant CAP_IPC_LOCK, or run as root",
         ));
     }
@@ -58,12 +58,12 @@ pub fn prepare(
 }
 
 fn hold_dma_latency(latency: Nanos, findings: &mut Vec<Finding>) -> Option<DmaLatencyRequest> {
-    match DmaLatencyRequest::hold(latency) {
+    match DmaLatencyRequest::hold_latency(latency) {
         Ok(held) => {
             let message =
                 format!("/dev/cpu_dma_latency was held at {latency} by the measurement itself");
             let finding = Finding::new("dma-latency-held", Severity::Note, "system", message);
-            findings.push(finding.remedy(
+            findings.push(finding.with_remedy(
                 "an application that does not hold it leaves deeper idle states more slowly: \
                  measure with dma_latency = \"leave\" to see what it will see",
             ));
@@ -73,7 +73,8 @@ fn hold_dma_latency(latency: Nanos, findings: &mut Vec<Finding>) -> Option<DmaLa
             let message =
                 "/dev/cpu_dma_latency could not be held: deep idle states add to the latency";
             let finding = Finding::new("dma-latency-not-held", Severity::Advice, "system", message);
-            findings.push(finding.evidence(format!("/dev/cpu_dma_latency: {why}")).remedy(
+            findings
+                .push(finding.with_evidence(format!("/dev/cpu_dma_latency: {why}")).with_remedy(
                 "run as root or give the user write access to it; or set dma_latency = \"leave\" \
                  if that is intended",
             ));

@@ -38,7 +38,7 @@ impl SharedRing {
     fn capacity(&self) -> u64 {
         (self.slots.len() / WORDS) as u64
     }
-    fn place(&self, position: u64) -> usize {
+    fn word_index(&self, position: u64) -> usize {
         (position & (self.capacity() - 1)) as usize * WORDS
     }
 }
@@ -91,7 +91,7 @@ pub struct DrainedSample {
 }
 
 /// A ring for at least `samples` (rounded up to a power of two), with every page touched.
-pub fn ring(samples: usize) -> (Producer, Consumer) {
+pub(crate) fn create_ring(samples: usize) -> (Producer, Consumer) {
     let capacity = samples.max(2).next_power_of_two();
     // Initially non-zero: zeroed allocations are not backed by memory until they are written.
     let slots: Box<[AtomicU64]> = (0..capacity * WORDS).map(|_| AtomicU64::new(u64::MAX)).collect();
@@ -110,7 +110,7 @@ impl Producer {
     /// Writes a sample, or drops it when the ring is full.
     #[inline(always)]
     pub fn push(&mut self, due: i64, woke: i64, missed: u64, cpu: u32) {
-        marker::sample(due, woke, std::ptr::from_ref(&*self.shared).addr());
+        marker::mark_sample(due, woke, std::ptr::from_ref(&*self.shared).addr());
         let seq = self.seq;
         self.seq = seq.wrapping_add(1);
         if self.head - self.tail_seen == self.shared.capacity() {
@@ -119,7 +119,7 @@ impl Producer {
                 return;
             }
         }
-        let place = self.shared.place(self.head);
+        let place = self.shared.word_index(self.head);
         let packed = u64::from(seq) << 32 | missed.min(MISSED_MANY) << 16 | u64::from(cpu & 0xffff);
         // A snapshot reader that sees one of these words must see the head that allows overwriting
         // them: on weakly ordered machines a release store alone lets later stores pass it. Pairs
@@ -134,12 +134,13 @@ impl Producer {
     }
 
     /// The number of samples offered so far, dropped ones included (modulo 2^32).
-    pub fn offered(&self) -> u32 {
+    #[cfg(test)]
+    fn offered_count(&self) -> u32 {
         self.seq
     }
 
     /// The memory of the ring, for locking.
-    pub fn memory(&self) -> &[AtomicU64] {
+    pub(crate) fn ring_memory(&self) -> &[AtomicU64] {
         &self.shared.slots
     }
 }
@@ -151,22 +152,22 @@ impl Drop for Producer {
 }
 
 /// A reader that panicked was between two samples: its data is consistent.
-fn lock(reader: &Mutex<ReaderPosition>) -> MutexGuard<'_, ReaderPosition> {
+fn lock_reader(reader: &Mutex<ReaderPosition>) -> MutexGuard<'_, ReaderPosition> {
     reader.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ReaderPosition {
     /// Moves the ring's content to the backlog while there is room; the rest is dropped and counted
     /// when the ring is full.
-    fn pull(&mut self, shared: &SharedRing) {
+    fn move_to_backlog(&mut self, shared: &SharedRing) {
         let head = shared.head.0.load(Ordering::Acquire);
         let room = BACKLOG.saturating_sub(self.backlog.len());
-        let many = ((head - self.tail) as usize).min(room);
-        if self.backlog.try_reserve(many).is_err() {
+        let pull_count = ((head - self.tail) as usize).min(room);
+        if self.backlog.try_reserve(pull_count).is_err() {
             return;
         }
-        for _ in 0..many {
-            let place = shared.place(self.tail);
+        for _ in 0..pull_count {
+            let place = shared.word_index(self.tail);
             let word = |k: usize| shared.slots[place + k].load(Ordering::Relaxed);
             let (due, woke, packed) = (word(0), word(1), word(2));
             let dropped_before =
@@ -198,7 +199,7 @@ impl ReaderPosition {
 impl Consumer {
     /// A second reader, starting at the first unread sample.
     pub fn snapshot_reader(&self) -> SnapshotReader {
-        let reader = lock(&self.reader);
+        let reader = lock_reader(&self.reader);
         SnapshotReader {
             shared: Arc::clone(&self.shared),
             at: reader.tail,
@@ -222,16 +223,16 @@ impl Consumer {
         let mut count = 0;
         loop {
             // Samples are not processed under the lock: the backup drain would wait.
-            let mut reader = lock(&self.reader);
-            reader.pull(&self.shared);
+            let mut reader = lock_reader(&self.reader);
+            reader.move_to_backlog(&self.shared);
             std::mem::swap(&mut reader.backlog, &mut self.taken);
             drop(reader);
-            let many = self.taken.len();
-            count += many as u64;
+            let drained_count = self.taken.len();
+            count += drained_count as u64;
             self.taken.drain(..).for_each(&mut take);
             // The memory of the backlog is freed.
             self.taken.shrink_to(self.shared.capacity() as usize);
-            if many < BACKLOG {
+            if drained_count < BACKLOG {
                 return count;
             }
         }
@@ -240,7 +241,7 @@ impl Consumer {
     /// Samples dropped after the last one that was read, if the writer has ended after offering
     /// `offered`.
     fn dropped_at_end(&self, offered: u32) -> u64 {
-        u64::from(offered.wrapping_sub(lock(&self.reader).next_seq as u32))
+        u64::from(offered.wrapping_sub(lock_reader(&self.reader).next_seq as u32))
     }
 }
 
@@ -256,7 +257,7 @@ impl BackupDrain {
             return 0;
         }
         let Ok(mut reader) = self.reader.try_lock() else { return 0 };
-        reader.pull(&self.shared);
+        reader.move_to_backlog(&self.shared);
         reader.backlog.len()
     }
 }
@@ -269,7 +270,7 @@ impl SnapshotReader {
         let head = self.shared.head.0.load(Ordering::Acquire);
         let mut unseen = 0;
         while self.at < head {
-            let place = self.shared.place(self.at);
+            let place = self.shared.word_index(self.at);
             let word = |k: usize| self.shared.slots[place + k].load(Ordering::Relaxed);
             let (due, woke, packed) = (word(0), word(1), word(2));
             fence(Ordering::Acquire);
@@ -302,7 +303,7 @@ mod tests {
     proptest! {
         #[test]
         fn samples_are_read_or_dropped(bursts in proptest::collection::vec(0usize..20, 1..30)) {
-            let (mut producer, mut consumer) = ring(8);
+            let (mut producer, mut consumer) = create_ring(8);
             let (mut written, mut read, mut dropped, mut next) = (0u64, 0u64, 0u64, 0u64);
             for burst in bursts {
                 for _ in 0..burst {
@@ -326,14 +327,14 @@ mod tests {
                     next += 1;
                 });
             }
-            dropped += consumer.dropped_at_end(producer.offered());
+            dropped += consumer.dropped_at_end(producer.offered_count());
             prop_assert_eq!(written, read + dropped);
         }
     }
 
     #[test]
     fn a_slow_reader_loses_no_sample_if_the_backlog_is_used() {
-        let (mut producer, mut consumer) = ring(64);
+        let (mut producer, mut consumer) = create_ring(64);
         let (backup_drain, mut dropped, mut read) = (consumer.backup_drain(), 0, 0);
         for k in 0..10_000i64 {
             producer.push(k, k * 2, 0, 1);
@@ -346,13 +347,16 @@ mod tests {
             read += 1;
             dropped += d.dropped_before;
         });
-        assert_eq!((read, dropped, consumer.dropped_at_end(producer.offered())), (10_000, 0, 0));
+        assert_eq!(
+            (read, dropped, consumer.dropped_at_end(producer.offered_count())),
+            (10_000, 0, 0)
+        );
         assert!(consumer.taken.capacity() <= 64, "the memory of the backlog is freed");
     }
 
     #[test]
     fn samples_beyond_the_limit_of_the_backlog_are_counted() {
-        let (mut producer, mut consumer) = ring(1 << 10);
+        let (mut producer, mut consumer) = create_ring(1 << 10);
         let backup_drain = consumer.backup_drain();
         let all = BACKLOG as i64 + 5_000;
         for k in 0..all {
@@ -363,7 +367,7 @@ mod tests {
         }
         let mut dropped = 0;
         let read = consumer.drain(|d| dropped += d.dropped_before) as i64;
-        dropped += consumer.dropped_at_end(producer.offered());
+        dropped += consumer.dropped_at_end(producer.offered_count());
         assert_eq!((read, read + dropped as i64), (BACKLOG as i64 + (1 << 10), all));
     }
 
@@ -376,10 +380,10 @@ mod tests {
     }
 
     fn two_threads_agree(capacity: usize, samples: i64) {
-        let (mut producer, mut consumer) = ring(capacity);
+        let (mut producer, mut consumer) = create_ring(capacity);
         let writer = std::thread::spawn(move || {
             (0..samples).for_each(|k| producer.push(k, k * 2, 0, 1));
-            producer.offered()
+            producer.offered_count()
         });
         let backup_drain = consumer.backup_drain();
         let (ended, is_ended) = std::sync::mpsc::channel::<()>();
@@ -407,7 +411,7 @@ mod tests {
 
     #[test]
     fn snapshots_read_each_sample_or_count_it_as_overwritten() {
-        let (mut producer, mut consumer) = ring(64);
+        let (mut producer, mut consumer) = create_ring(64);
         let mut snapshot_reader = consumer.snapshot_reader();
         let writer =
             std::thread::spawn(move || (0..200_000i64).for_each(|k| producer.push(k, k * 2, 0, 1)));

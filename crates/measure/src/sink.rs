@@ -14,17 +14,17 @@ const RING_SAMPLES: std::ops::RangeInclusive<i64> = 1_024..=262_144;
 /// The measuring thread's end: a loop is compiled once for each.
 pub trait SampleSink {
     /// Takes a sample. Never waits, never allocates.
-    fn put(&mut self, begin: i64, end: i64, cpu: u32);
+    fn put_sample(&mut self, begin: i64, end: i64, cpu: u32);
 
     /// The same, with the number of missed periods.
     fn put_late(&mut self, begin: i64, end: i64, _missed: u64, cpu: u32) {
-        self.put(begin, end, cpu);
+        self.put_sample(begin, end, cpu);
     }
 }
 
 impl SampleSink for Producer {
     #[inline(always)]
-    fn put(&mut self, begin: i64, end: i64, cpu: u32) {
+    fn put_sample(&mut self, begin: i64, end: i64, cpu: u32) {
         self.push(begin, end, 0, cpu);
     }
 
@@ -35,14 +35,14 @@ impl SampleSink for Producer {
 
 impl SampleSink for CounterWriter {
     #[inline(always)]
-    fn put(&mut self, begin: i64, end: i64, cpu: u32) {
-        marker::sample(begin, end, std::ptr::from_ref(self).addr());
-        CounterWriter::put(self, begin, end, cpu);
+    fn put_sample(&mut self, begin: i64, end: i64, cpu: u32) {
+        marker::mark_sample(begin, end, std::ptr::from_ref(self).addr());
+        CounterWriter::count_sample(self, begin, end, cpu);
     }
 
     fn put_late(&mut self, begin: i64, end: i64, missed: u64, cpu: u32) {
-        self.miss(end - begin, missed);
-        SampleSink::put(self, begin, end, cpu);
+        self.count_missed(end - begin, missed);
+        SampleSink::put_sample(self, begin, end, cpu);
     }
 }
 
@@ -70,10 +70,10 @@ impl SampleSource {
 }
 
 /// A ring for samples at this distance or more.
-pub fn ring(period: Nanos) -> (Producer, SampleSource) {
+pub(crate) fn ring_for_period(period: Nanos) -> (Producer, SampleSource) {
     let per_span = RING_SPAN.ns() / period.ns().max(1);
     let (producer, consumer) =
-        ring::ring(per_span.clamp(*RING_SAMPLES.start(), *RING_SAMPLES.end()) as usize);
+        ring::create_ring(per_span.clamp(*RING_SAMPLES.start(), *RING_SAMPLES.end()) as usize);
     (producer, SampleSource::Ring(consumer))
 }
 

@@ -21,7 +21,7 @@ impl Default for Stop {
 
 impl Stop {
     /// Asks every thread to end after its next sample.
-    pub fn ask(&self) {
+    pub fn request_stop(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
     /// Whether the end was asked for.
@@ -31,10 +31,10 @@ impl Stop {
     }
     /// Series number `series` exceeded its `stop_above`: all threads end. Records the first such
     /// series.
-    pub(crate) fn trip(&self, series: u32) {
+    pub(crate) fn on_limit_exceeded(&self, series: u32) {
         let _ =
             self.tripped_by.compare_exchange(NONE, series, Ordering::Relaxed, Ordering::Relaxed);
-        self.ask();
+        self.request_stop();
     }
     /// The first series that exceeded its limit.
     pub fn tripped_by(&self) -> Option<u32> {

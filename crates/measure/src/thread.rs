@@ -38,7 +38,7 @@ pub trait ThreadTask: Send {
     }
     /// Its validations, figures and findings, after the end; may take long. The caller owns its
     /// series.
-    fn notes(&mut self) -> Notes {
+    fn collect_notes(&mut self) -> Notes {
         Notes::default()
     }
 }
@@ -64,7 +64,7 @@ impl ThreadSettings {
     /// to no CPU, whatever the plan.
     pub(crate) fn only_cpu(&self) -> Option<u32> {
         let is_bound = self.scheduling.deadline.is_none() && self.cpus.len() == 1;
-        self.cpus.first().filter(|_| is_bound).map(|cpu| cpu as u32)
+        self.cpus.first_cpu().filter(|_| is_bound).map(|cpu| cpu as u32)
     }
 }
 
@@ -129,7 +129,7 @@ pub enum ThreadError {
 }
 
 /// Prepares a thread; it then waits for [`WaitingThread::start`].
-pub fn prepare(
+pub(crate) fn prepare_thread(
     plan: ThreadSettings,
     task: Box<dyn ThreadTask>,
 ) -> Result<WaitingThread, ThreadError> {
@@ -161,7 +161,7 @@ impl RunningThread {
     /// Wakes it from a long sleep, to read its stop flag.
     pub fn wake(&self) {
         // ESRCH: it has already ended, which is the goal.
-        let _ = signals::wake(self.tid);
+        let _ = signals::wake_thread(self.tid);
     }
     pub fn join(self) -> ThreadResults {
         let lost = |_| ended_early(Some(io::Error::other("it panicked")));
@@ -186,8 +186,11 @@ fn run_thread(
     ready: &mpsc::Sender<Result<PreparedThread, ThreadError>>,
     start: &Receiver<i64>,
 ) -> ThreadResults {
-    let counters: Vec<_> =
-        plan.counters.iter().map(|event| PerfCounter::of(event, Whom::ThisThread)).collect();
+    let counters: Vec<_> = plan
+        .counters
+        .iter()
+        .map(|event| PerfCounter::open_event(event, Whom::ThisThread))
+        .collect();
     let prepared = become_ready(&plan, &mut *task);
     let failed = prepared.is_err();
     if ready.send(prepared).is_err() || failed {
@@ -200,17 +203,19 @@ fn run_thread(
     let _ = Usage::of_this_thread();
     // A thread that did not get its CPU in time begins later; this is not latency of its first
     // sample.
-    let earliest = clock::now(plan.clock).ns() + Nanos::MILLI.ns();
+    let earliest = clock::read_clock(plan.clock).ns() + Nanos::MILLI.ns();
     let before = Usage::of_this_thread();
     counters.iter().flatten().for_each(PerfCounter::enable);
     let error = task.run((start + plan.offset.ns()).max(earliest)).err();
     counters.iter().flatten().for_each(PerfCounter::disable);
-    let usage = without_yields(Usage::of_this_thread().since(before), &*task);
-    let after =
-        attributes::scheduling(0).and_then(|scheduling| Ok((scheduling, attributes::affinity(0)?)));
-    let counted =
-        counters.into_iter().map(|counter| counter.and_then(|counter| counter.total())).collect();
-    let notes = task.notes();
+    let usage = without_yields(Usage::of_this_thread().usage_since(before), &*task);
+    let after = attributes::read_scheduling(0)
+        .and_then(|scheduling| Ok((scheduling, attributes::read_affinity(0)?)));
+    let counted = counters
+        .into_iter()
+        .map(|counter| counter.and_then(|counter| counter.final_total()))
+        .collect();
+    let notes = task.collect_notes();
     ThreadResults { usage, counted, error, notes, after }
 }
 
@@ -241,13 +246,13 @@ fn become_ready(
     let refused = attributes::set_scheduling(0, &plan.scheduling).err();
     task.warm_up();
     let _ = Usage::of_this_thread();
-    let scheduling = attributes::scheduling(0).unwrap_or(plan.scheduling);
-    let cpus = match (attributes::affinity(0), plan.scheduling.deadline) {
+    let scheduling = attributes::read_scheduling(0).unwrap_or(plan.scheduling);
+    let cpus = match (attributes::read_affinity(0), plan.scheduling.deadline) {
         (Ok(now), None) => now.intersection(&plan.cpus),
         (Ok(now), Some(_)) => now,
         (Err(_), _) => plan.cpus.clone(),
     };
-    Ok(PreparedThread { tid: attributes::tid(), cpus, scheduling, refused, unlocked })
+    Ok(PreparedThread { tid: attributes::thread_id(), cpus, scheduling, refused, unlocked })
 }
 
 #[cfg(test)]

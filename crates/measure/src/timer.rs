@@ -46,17 +46,17 @@ pub struct LoopPlan {
     pub stop_above: Option<Nanos>,
     /// The CPU, if the thread is bound to one: saves a query at every sample.
     pub only_cpu: Option<u32>,
-    /// The number of the series, for [`Stop::trip`].
+    /// The number of the series, for [`Stop::on_limit_exceeded`].
     pub series: u32,
 }
 
 /// A method of waking up at equal distances, or at the kernel's beginnings of a period.
 trait Wakeups {
     /// Sleeps until an expiry and returns its due time. EINTR if a signal came instead.
-    fn sleep(&mut self) -> io::Result<i64>;
+    fn await_expiry(&mut self) -> io::Result<i64>;
     /// Arms the next expiry after a wake-up at `woke` for one due at `due`; returns the number of
     /// missed periods.
-    fn advance(&mut self, due: i64, woke: i64) -> u64;
+    fn arm_next(&mut self, due: i64, woke: i64) -> u64;
     /// The due time of the next expiry, if it is known before sleeping.
     fn next_due(&self) -> i64;
 }
@@ -64,12 +64,16 @@ trait Wakeups {
 /// Runs the loop until its end is reached or requested. Everything is set up before the first sleep
 /// and released after the last. [`SleepMethod::Deadline`] has its own preparations:
 /// [`deadline::DeadlineLoop`].
-pub fn run(plan: &LoopPlan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
+pub(crate) fn run_loop(plan: &LoopPlan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
     match plan.method {
-        SleepMethod::NanosleepAbsolute => samples(plan, ring, stop, nanosleep::Absolute::new(plan)),
-        SleepMethod::NanosleepRelative => samples(plan, ring, stop, nanosleep::Relative::new(plan)),
-        SleepMethod::Timerfd => samples(plan, ring, stop, timerfd::Timerfd::new(plan)?),
-        SleepMethod::PosixTimer => samples(plan, ring, stop, posix::PosixTimer::new(plan)?),
+        SleepMethod::NanosleepAbsolute => {
+            take_samples(plan, ring, stop, nanosleep::Absolute::new(plan))
+        }
+        SleepMethod::NanosleepRelative => {
+            take_samples(plan, ring, stop, nanosleep::Relative::new(plan))
+        }
+        SleepMethod::Timerfd => take_samples(plan, ring, stop, timerfd::Timerfd::new(plan)?),
+        SleepMethod::PosixTimer => take_samples(plan, ring, stop, posix::PosixTimer::new(plan)?),
         SleepMethod::Deadline => deadline::DeadlineLoop::prepare().run(plan, ring, stop),
     }
 }
@@ -77,7 +81,7 @@ pub fn run(plan: &LoopPlan, ring: &mut Producer, stop: &Stop) -> io::Result<()> 
 /// The measuring loop, compiled once for each method. There is nothing between the wake-up and the
 /// reading of the clock.
 #[inline(always)]
-fn samples<W: Wakeups>(
+fn take_samples<W: Wakeups>(
     plan: &LoopPlan,
     ring: &mut Producer,
     stop: &Stop,
@@ -86,17 +90,17 @@ fn samples<W: Wakeups>(
     let limit = plan.stop_above.map_or(i64::MAX, Nanos::ns);
     let mut left = plan.samples;
     while left > 0 && wakeups.next_due() < plan.end_due && !stop.is_asked() {
-        let due = match wakeups.sleep() {
+        let due = match wakeups.await_expiry() {
             Ok(due) => due,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
         let woke = clock::read(plan.clock);
-        let missed = wakeups.advance(due, woke);
+        let missed = wakeups.arm_next(due, woke);
         let cpu = plan.only_cpu.unwrap_or_else(current_cpu);
         ring.push(due, woke, missed, cpu);
         if woke - due > limit {
-            stop.trip(plan.series);
+            stop.on_limit_exceeded(plan.series);
         }
         left -= 1;
     }

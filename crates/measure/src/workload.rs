@@ -70,7 +70,7 @@ pub struct MeasureConfig {
 /// A series of a measure.
 #[derive(Clone, Debug)]
 pub struct SeriesConfig {
-    /// Its number in the phase, for [`Stop::trip`].
+    /// Its number in the phase, for [`Stop::on_limit_exceeded`].
     pub number: u32,
     pub name: String,
     /// Index of its thread in [`MeasureConfig::threads`].
@@ -91,9 +91,9 @@ pub struct Prepared {
 /// and after; cleans up.
 pub trait Observer {
     /// Called directly before the threads are started.
-    fn before(&mut self) {}
+    fn on_start(&mut self) {}
     /// Called when all threads have ended.
-    fn after(&mut self) -> Notes {
+    fn on_end(&mut self) -> Notes {
         Notes::default()
     }
 }
@@ -147,16 +147,16 @@ pub struct MeasureResults {
 /// the result frees everything.
 pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError> {
     match &config.workload {
-        Workload::Timer(plan) => Ok(timer::prepare(config, plan)),
-        Workload::Syscall(plan) => syscall::prepare(config, plan),
-        Workload::Spin(plan) => Ok(spin::prepare(config, plan)),
-        Workload::Irq(plan) => irq::prepare(config, plan),
-        Workload::Mutex(plan) => mutex::prepare(config, plan),
-        Workload::Switch(plan) => switch::prepare(config, plan),
-        Workload::TestpointCost(plan) => Ok(testpoint_cost::prepare(config, plan)),
-        Workload::Storage(plan) => storage::prepare(config, plan),
-        Workload::Heap(plan) => heap::prepare(config, plan),
-        Workload::Netio(plan) => netio::prepare(config, plan),
+        Workload::Timer(plan) => Ok(timer::prepare_timer(config, plan)),
+        Workload::Syscall(plan) => syscall::prepare_syscall(config, plan),
+        Workload::Spin(plan) => Ok(spin::prepare_spin(config, plan)),
+        Workload::Irq(plan) => irq::prepare_irq(config, plan),
+        Workload::Mutex(plan) => mutex::prepare_mutex(config, plan),
+        Workload::Switch(plan) => switch::prepare_switch(config, plan),
+        Workload::TestpointCost(plan) => Ok(testpoint_cost::prepare_testpoint_cost(config, plan)),
+        Workload::Storage(plan) => storage::prepare_storage(config, plan),
+        Workload::Heap(plan) => heap::prepare_heap(config, plan),
+        Workload::Netio(plan) => netio::prepare_netio(config, plan),
         Workload::Program(_) => {
             Err(PrepareError::Needs("a program has its own threads".to_owned()))
         }
@@ -166,7 +166,7 @@ pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError
 
 /// Prepares everything: memory, files, devices, threads. Anything missing is an error here, before
 /// the start.
-pub fn prepare(
+pub fn prepare_measure(
     config: &MeasureConfig,
     placement: &dyn CpuPlacement,
 ) -> Result<WaitingWorkload, PrepareError> {
@@ -176,7 +176,7 @@ pub fn prepare(
         let (mut task, mut prepared) = (Some(task), None);
         placement
             .run_in(&plan.cpus, &mut || {
-                prepared = task.take().map(|task| thread::prepare(plan.clone(), task))
+                prepared = task.take().map(|task| thread::prepare_thread(plan.clone(), task))
             })
             .map_err(PrepareError::Needs)?;
         threads.push(prepared.ok_or(ThreadError::Gone)??);
@@ -186,14 +186,14 @@ pub fn prepare(
 
 impl WaitingWorkload {
     /// Each thread as read back from the kernel.
-    pub fn prepared(&self) -> impl Iterator<Item = &PreparedThread> {
+    pub fn prepared_threads(&self) -> impl Iterator<Item = &PreparedThread> {
         self.threads.iter().map(|thread| &thread.prepared)
     }
 
     /// Starts all threads, `ahead` from now.
     pub fn start(mut self, ahead: Nanos) -> (RunningWorkload, Vec<SampleSource>) {
-        self.observer.before();
-        let start = (clock::now(self.clock) + ahead).ns();
+        self.observer.on_start();
+        let start = (clock::read_clock(self.clock) + ahead).ns();
         let threads = self.threads.into_iter().map(|thread| thread.start(start)).collect();
         (RunningWorkload { threads, observer: self.observer }, self.sources)
     }
@@ -211,12 +211,12 @@ impl RunningWorkload {
     }
 
     /// Wakes all threads from a long sleep, to read their stop flag.
-    pub fn wake(&self) {
+    pub fn wake_threads(&self) {
         self.threads.iter().for_each(thread::RunningThread::wake);
     }
 
     pub fn join(mut self) -> MeasureResults {
-        let mut all = MeasureResults {
+        let mut results = MeasureResults {
             usages: Vec::new(),
             counted: Vec::new(),
             errors: Vec::new(),
@@ -225,19 +225,19 @@ impl RunningWorkload {
         };
         for thread in self.threads {
             let ended = thread.join();
-            all.usages.push(ended.usage);
-            all.counted.push(ended.counted);
-            all.errors.extend(ended.error);
-            all.after.push(ended.after);
-            merge(&mut all.notes, ended.notes);
+            results.usages.push(ended.usage);
+            results.counted.push(ended.counted);
+            results.errors.extend(ended.error);
+            results.after.push(ended.after);
+            merge_notes(&mut results.notes, ended.notes);
         }
-        merge(&mut all.notes, self.observer.after());
-        all
+        merge_notes(&mut results.notes, self.observer.on_end());
+        results
     }
 }
 
 /// Appends the notes of the threads, in order; keeps the first known clock cost.
-fn merge(all: &mut Notes, more: Notes) {
+fn merge_notes(all: &mut Notes, more: Notes) {
     all.validations.extend(more.validations);
     all.figures.extend(more.figures);
     all.tables.extend(more.tables);

@@ -7,7 +7,7 @@ const FROM: Nanos = Nanos::from_secs(10);
 
 /// Whether it is measured, or why not. `asked`: the user's choice; `time`: the length of the
 /// recording, `None` if it has no end.
-pub fn decide(asked: Option<bool>, time: Option<Nanos>) -> Fact<()> {
+pub fn decide_calibration(asked: Option<bool>, time: Option<Nanos>) -> Fact<()> {
     let is_long = time.is_none_or(|time| time >= FROM);
     match asked {
         Some(true) => Fact::Known(()),

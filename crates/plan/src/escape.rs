@@ -12,7 +12,7 @@ pub(crate) fn is_unprintable(c: char) -> bool {
 }
 
 /// The text with each unprintable character written as an escape like `\n` or `\u{1b}`.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+pub(crate) fn escape_unprintable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unprintable) {
         return Cow::Borrowed(text);
     }
@@ -26,7 +26,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 
 /// The text with each unprintable character except the tab replaced by one printable character, so
 /// that columns are unchanged.
-pub(crate) fn pictured(text: &str) -> String {
+pub(crate) fn replace_unprintable(text: &str) -> String {
     let picture = |c: char| match c {
         '\t' => '\t',
         // Control Pictures, from U+2400 on, are in ASCII order.
@@ -39,7 +39,7 @@ pub(crate) fn pictured(text: &str) -> String {
 }
 
 /// A value short enough to be quoted in a message.
-pub(crate) fn clipped(text: &str) -> Cow<'_, str> {
+pub(crate) fn clip_text(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(60) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
@@ -53,17 +53,18 @@ mod tests {
 
     #[test]
     fn control_and_bidi_characters_are_escaped() {
-        assert_eq!(printable("a\u{1b}[31m\n\u{202e}é"), "a\\u{1b}[31m\\n\\u{202e}é");
-        assert_eq!(pictured("a\u{1b}\t\u{7f}\u{202e}"), "a␛\t␡\u{fffd}");
-        assert_eq!(clipped(&"é".repeat(61)).chars().count(), 61);
+        assert_eq!(escape_unprintable("a\u{1b}[31m\n\u{202e}é"), "a\\u{1b}[31m\\n\\u{202e}é");
+        assert_eq!(replace_unprintable("a\u{1b}\t\u{7f}\u{202e}"), "a␛\t␡\u{fffd}");
+        assert_eq!(clip_text(&"é".repeat(61)).chars().count(), 61);
     }
 
     proptest! {
         #[test]
         fn escaped_text_has_no_unprintable_character(text in "\\PC*|(?s).{0,40}") {
-            prop_assert!(!printable(&text).chars().any(is_unprintable));
-            prop_assert!(!pictured(&text).chars().any(|c| c != '\t' && is_unprintable(c)));
-            prop_assert_eq!(pictured(&text).chars().count(), text.chars().count());
+            prop_assert!(!escape_unprintable(&text).chars().any(is_unprintable));
+            prop_assert!(!replace_unprintable(&text).chars().any(|c| c != '\t'
+                && is_unprintable(c)));
+            prop_assert_eq!(replace_unprintable(&text).chars().count(), text.chars().count());
         }
     }
 }

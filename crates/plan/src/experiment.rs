@@ -9,7 +9,7 @@ mod partition;
 mod record;
 mod settings;
 
-use crate::form::{SectionKey, text};
+use crate::form::{SectionKey, text_form};
 pub use crate::kinds::{TimerSpec, WorkloadSpec};
 use crate::problem::Problem;
 use crate::section::{FileSection, section};
@@ -66,24 +66,24 @@ pub struct SectionKeys {
     /// Its header: `[experiment]`, or `[[measure]]` for one that can be repeated.
     pub header: &'static str,
     /// Its keys. Those of a single kind of measure are in
-    /// [`WorkloadKind::keys`](crate::WorkloadKind::keys).
+    /// [`WorkloadKind::kind_keys`](crate::WorkloadKind::kind_keys).
     pub keys: Vec<SectionKey>,
 }
 
 /// Every section of an experiment file.
-pub fn sections() -> Vec<SectionKeys> {
-    let all = [
-        ("[experiment]", Settings::keys()),
-        ("[partition]", PartitionSpec::keys()),
-        ("[record]", RecordSpec::keys()),
-        ("[explain]", ExplainSpec::keys()),
-        ("[target]", TargetSpec::keys()),
-        ("[published]", PublishedSpec::keys()),
-        ("[[measure]]", MeasureSpec::keys()),
-        ("[[load]]", LoadSpec::keys()),
-        ("[[phase]]", PhaseSpec::keys()),
+pub fn experiment_sections() -> Vec<SectionKeys> {
+    let section_list = [
+        ("[experiment]", Settings::section_keys()),
+        ("[partition]", PartitionSpec::section_keys()),
+        ("[record]", RecordSpec::section_keys()),
+        ("[explain]", ExplainSpec::section_keys()),
+        ("[target]", TargetSpec::section_keys()),
+        ("[published]", PublishedSpec::section_keys()),
+        ("[[measure]]", MeasureSpec::section_keys()),
+        ("[[load]]", LoadSpec::section_keys()),
+        ("[[phase]]", PhaseSpec::section_keys()),
     ];
-    all.into_iter().map(|(header, keys)| SectionKeys { header, keys }).collect()
+    section_list.into_iter().map(|(header, keys)| SectionKeys { header, keys }).collect()
 }
 
 section! {
@@ -91,7 +91,7 @@ section! {
     PublishedSpec {
         /// Who published it, and for which system.
         key source: String,
-            text("TEXT", values::remark),
+            text_form("TEXT", values::check_remark),
             [needed "the source of this result is missing", "write `source = \"who, which \
              system\"`"];
         /// Each published result.
@@ -104,11 +104,11 @@ section! {
     ResultSpec {
         /// A description of the value.
         key what: String,
-            text("TEXT", values::remark),
+            text_form("TEXT", values::check_remark),
             [needed "this result does not name what it is of", "write `what = \"…\"`"];
         /// As it was published, with its unit.
         key value: String,
-            text("TEXT", values::remark),
+            text_form("TEXT", values::check_remark),
             [needed "the published value is missing", "write `value = \"1,000 to 3,000 µs\"`"];
         /// Where the same figure is found in this run, as `"writes/open: p99"`: a measure or a
         /// series, a colon, and a figure of a series (as in `require`) or one that the measure
@@ -116,10 +116,10 @@ section! {
         /// `@`*PHASE* after it names the phase if it was measured in several. For several series:
         /// the smallest minimum, the largest maximum, the mean of all samples, the sum of counts,
         /// the median of other figures.
-        key here: Term, text("FIGURE", values::term), ["none"];
+        key here: Term, text_form("FIGURE", values::parse_term), ["none"];
         /// The trend that must be reproduced on any machine: two figures, or a figure and a number,
         /// with `<`, `<=`, `>`, `>=` or `~` (within a tenth of) between them, as `"forces/whole:
         /// p50 > 2 * writes/whole: p50"`; or an order of several.
-        key shape: String, text("TEXT", values::shape), ["none"];
+        key shape: String, text_form("TEXT", values::check_shape), ["none"];
     }
 }

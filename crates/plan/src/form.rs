@@ -1,7 +1,10 @@
 //! Forms of values: the parser of a value with its bounds, and its description for documents.
 
 use crate::notes::{Read, Wrong};
-use crate::table::{boolean, integer, mismatch, span as duration_text, text as string};
+use crate::table::{
+    read_boolean, read_duration_text as duration_text, read_integer, read_string as string,
+    type_mismatch,
+};
 use crate::values;
 use crate::words::{ByteSize, CommandLine, Placement, Word};
 use punctual_core::event::Group;
@@ -109,12 +112,12 @@ pub(crate) fn value_type<T>(form: Form<T>) -> ValueType {
 }
 
 /// `true` or `false`.
-pub(crate) fn flag() -> Form<bool> {
-    Form::new(ValueType::Boolean, boolean)
+pub(crate) fn flag_form() -> Form<bool> {
+    Form::new(ValueType::Boolean, read_boolean)
 }
 
 /// A string checked by `read`; `name` is its name in the man page.
-pub(crate) fn text<T>(name: &'static str, read: fn(&str) -> Read<T>) -> Form<T>
+pub(crate) fn text_form<T>(name: &'static str, read: fn(&str) -> Read<T>) -> Form<T>
 where
     T: 'static,
 {
@@ -123,35 +126,35 @@ where
 
 /// A path, as it is written.
 pub(crate) fn path_text() -> Form<String> {
-    text("PATH", values::path)
+    text_form("PATH", values::check_path)
 }
 
-pub(crate) fn path() -> Form<PathBuf> {
-    text("PATH", |text| values::path(text).map(PathBuf::from))
+pub(crate) fn path_form() -> Form<PathBuf> {
+    text_form("PATH", |text| values::check_path(text).map(PathBuf::from))
 }
 
 /// One of a closed list of words; `what` completes "… is not".
-pub(crate) fn word<W: Word>(what: &'static str) -> Form<W> {
+pub(crate) fn word_form<W: Word>(what: &'static str) -> Form<W> {
     let words = W::WORDS.iter().map(|(word, _)| *word).collect();
-    Form::new(ValueType::Words(words), move |v| values::word(string(v)?, what))
+    Form::new(ValueType::Words(words), move |v| values::parse_word(string(v)?, what))
 }
 
 /// A scheduling policy, in any usual spelling.
-pub(crate) fn policy() -> Form<Policy> {
+pub(crate) fn policy_form() -> Form<Policy> {
     let words = Policy::WORDS.iter().map(|(word, _)| *word).collect();
-    Form::new(ValueType::Spellings(words), |v| values::policy(string(v)?))
+    Form::new(ValueType::Spellings(words), |v| values::parse_policy(string(v)?))
 }
 
 /// A group of kernel events.
-pub(crate) fn group() -> Form<Group> {
+pub(crate) fn group_form() -> Form<Group> {
     let words = Group::ALL.iter().map(|group| group.word()).collect();
-    Form::new(ValueType::Words(words), |v| values::group(string(v)?))
+    Form::new(ValueType::Words(words), |v| values::parse_group(string(v)?))
 }
 
 /// A clock, in any usual spelling.
-pub(crate) fn clock() -> Form<Clock> {
+pub(crate) fn clock_form() -> Form<Clock> {
     let words = Clock::WORDS.iter().map(|(word, _)| *word).collect();
-    Form::new(ValueType::Spellings(words), |v| values::clock(string(v)?))
+    Form::new(ValueType::Spellings(words), |v| values::parse_clock(string(v)?))
 }
 
 /// A string, or one word with a special meaning.
@@ -165,39 +168,41 @@ pub(crate) fn text_or<T: 'static>(
 }
 
 /// A whole number.
-pub(crate) fn count<N: TryFrom<u64>>(least: u64, most: u64) -> Form<N> {
+pub(crate) fn count_form<N: TryFrom<u64>>(least: u64, most: u64) -> Form<N> {
     let bound = |bound: u64| i64::try_from(bound).unwrap_or(i64::MAX);
     let value = ValueType::Integer { least: bound(least), most: bound(most) };
     Form::new(value, move |v| {
-        let number = values::count(integer(v)?, least, most)?;
+        let number = values::check_count(read_integer(v)?, least, most)?;
         N::try_from(number)
             .map_err(|_| Wrong::new(format!("{number} is out of bounds: {least} to {most}")))
     })
 }
 
 /// A whole number checked by `read`.
-pub(crate) fn number<T: 'static>(least: i64, most: i64, read: fn(i64) -> Read<T>) -> Form<T> {
-    Form::new(ValueType::Integer { least, most }, move |v| read(integer(v)?))
+pub(crate) fn number_form<T: 'static>(least: i64, most: i64, read: fn(i64) -> Read<T>) -> Form<T> {
+    Form::new(ValueType::Integer { least, most }, move |v| read(read_integer(v)?))
 }
 
 /// Any whole number of 64 bits.
 pub(crate) fn any_number() -> Form<i64> {
-    number(i64::MIN, i64::MAX, Ok)
+    number_form(i64::MIN, i64::MAX, Ok)
 }
 
 /// A span of time.
-pub(crate) fn span(least: Nanos, most: Nanos) -> Form<Nanos> {
+pub(crate) fn duration_form(least: Nanos, most: Nanos) -> Form<Nanos> {
     Form::new(ValueType::Duration { least, most }, move |v| {
-        values::duration(duration_text(v)?, least, most)
+        values::parse_duration(duration_text(v)?, least, most)
     })
 }
 
 /// A size: `"4KiB"`, or a number of bytes.
-pub(crate) fn bytes(least: Bytes, most: Bytes) -> Form<Bytes> {
+pub(crate) fn bytes_form(least: Bytes, most: Bytes) -> Form<Bytes> {
     let value = ValueType::Size { least: least.get(), most: most.get(), bare: true };
     Form::new(value, move |v| {
         let size = match v {
-            DeValue::Integer(_) => Bytes(values::count(integer(v)?, 0, i64::MAX as u64)?),
+            DeValue::Integer(_) => {
+                Bytes(values::check_count(read_integer(v)?, 0, i64::MAX as u64)?)
+            }
             _ => string(v)?
                 .parse()
                 .map_err(|why: punctual_core::bytes::BytesError| Wrong::new(why.to_string()))?,
@@ -210,7 +215,7 @@ pub(crate) fn bytes(least: Bytes, most: Bytes) -> Form<Bytes> {
 }
 
 /// A size checked by `read`: `"4MiB"`.
-pub(crate) fn size(least: u64, most: u64, read: fn(&str) -> Read<ByteSize>) -> Form<ByteSize> {
+pub(crate) fn size_form(least: u64, most: u64, read: fn(&str) -> Read<ByteSize>) -> Form<ByteSize> {
     Form::new(ValueType::Size { least, most, bare: false }, move |v| read(string(v)?))
 }
 
@@ -221,21 +226,24 @@ pub(crate) fn one_or_more(name: &'static str) -> ValueType {
 }
 
 /// A value of a form that none of those above describes.
-pub(crate) fn any<T: 'static>(value: ValueType, read: fn(&DeValue<'_>) -> Read<T>) -> Form<T> {
+pub(crate) fn custom_form<T: 'static>(
+    value: ValueType,
+    read: fn(&DeValue<'_>) -> Read<T>,
+) -> Form<T> {
     Form::new(value, read)
 }
 
 /// An optional value.
-pub(crate) fn some<T: 'static>(form: Form<T>) -> Form<Option<T>> {
+pub(crate) fn optional_form<T: 'static>(form: Form<T>) -> Form<Option<T>> {
     Form { value: form.value, read: Box::new(move |v| (form.read)(v).map(Some)) }
 }
 
 /// An array of this many values.
-pub(crate) fn list<T: 'static>(least: usize, most: usize, form: Form<T>) -> Form<Vec<T>> {
+pub(crate) fn list_form<T: 'static>(least: usize, most: usize, form: Form<T>) -> Form<Vec<T>> {
     let value = ValueType::List { of: Box::new(form.value), most: Some(most) };
     let read = form.read;
     Form::new(value, move |v| {
-        let DeValue::Array(items) = v else { return Err(mismatch(v, "an array")) };
+        let DeValue::Array(items) = v else { return Err(type_mismatch(v, "an array")) };
         if !(least..=most).contains(&items.len()) {
             return Err(Wrong::new(format!(
                 "{} values are out of bounds: {least} to {most}",
@@ -247,11 +255,13 @@ pub(crate) fn list<T: 'static>(least: usize, most: usize, form: Form<T>) -> Form
 }
 
 /// An array of process ids.
-pub(crate) fn pids(most: usize) -> Form<Vec<u32>> {
-    let pid = count::<u32>(1, i32::MAX as u64);
+pub(crate) fn pid_list_form(most: usize) -> Form<Vec<u32>> {
+    let pid = count_form::<u32>(1, i32::MAX as u64);
     let value = ValueType::List { of: Box::new(pid.value.clone()), most: Some(most) };
     Form::new(value, move |v| {
-        let Some(items) = v.as_array() else { return Err(mismatch(v, "an array of process ids")) };
+        let Some(items) = v.as_array() else {
+            return Err(type_mismatch(v, "an array of process ids"));
+        };
         if items.len() > most {
             let count = items.len();
             return Err(Wrong::new(format!("{count} processes are too many: at most {most}")));
@@ -261,27 +271,27 @@ pub(crate) fn pids(most: usize) -> Form<Vec<u32>> {
 }
 
 /// A string to be split, or an array of arguments as they are.
-pub(crate) fn command() -> Form<Vec<String>> {
+pub(crate) fn command_form() -> Form<Vec<String>> {
     let string_type = ValueType::Text("STRING");
     let array = ValueType::List { of: Box::new(string_type.clone()), most: None };
     Form::new(ValueType::Either(vec![string_type, array]), |v| match v {
-        DeValue::String(line) => values::command(line),
+        DeValue::String(line) => values::split_command(line),
         DeValue::Array(items) => {
             let argv = items.iter().map(|item| string(item.get_ref()).map(str::to_owned));
-            values::arguments(argv.collect::<Read<Vec<_>>>()?)
+            values::check_arguments(argv.collect::<Read<Vec<_>>>()?)
         }
-        other => Err(mismatch(other, "a command line or an array of arguments")),
+        other => Err(type_mismatch(other, "a command line or an array of arguments")),
     })
 }
 
 /// The same as a parameter.
 pub(crate) fn command_line() -> Form<CommandLine> {
-    let Form { read, value } = command();
+    let Form { read, value } = command_form();
     Form { read: Box::new(move |v| read(v).map(CommandLine)), value }
 }
 
 /// `per-cpu`, or a number of threads.
-pub(crate) fn threads(most: u64) -> Form<Placement> {
+pub(crate) fn placement_form(most: u64) -> Form<Placement> {
     let value = ValueType::Either(vec![
         ValueType::Words(vec!["per-cpu"]),
         ValueType::Integer { least: 1, most: i64::try_from(most).unwrap_or(i64::MAX) },
@@ -289,11 +299,11 @@ pub(crate) fn threads(most: u64) -> Form<Placement> {
     Form::new(value, move |v| match v {
         DeValue::String(word) if word == "per-cpu" => Ok(Placement::PerCpu),
         DeValue::String(_) => {
-            Err(Wrong::new("this is not a number of threads").help("`\"per-cpu\"`, or a number"))
+            Err(Wrong::new("this is not a number of threads")
+                .with_help("`\"per-cpu\"`, or a number"))
         }
-        DeValue::Integer(_) => {
-            values::count(integer(v)?, 1, most).map(|count| Placement::Shared(count as u32))
-        }
-        other => Err(mismatch(other, "`per-cpu` or a number of threads")),
+        DeValue::Integer(_) => values::check_count(read_integer(v)?, 1, most)
+            .map(|count| Placement::Shared(count as u32)),
+        other => Err(type_mismatch(other, "`per-cpu` or a number of threads")),
     })
 }

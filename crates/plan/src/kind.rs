@@ -30,7 +30,7 @@ pub(crate) struct KindFacts {
 
 impl KindFacts {
     /// A kind that takes its samples in its threads, and waits for nothing that needs an event.
-    pub(crate) const fn of(word: &'static str, title: &'static str) -> KindFacts {
+    pub(crate) const fn new(word: &'static str, title: &'static str) -> KindFacts {
         KindFacts {
             word,
             in_bundle: word,
@@ -56,7 +56,7 @@ pub enum SampledBy {
 
 impl SampledBy {
     /// In words, for documents.
-    pub const fn title(self) -> &'static str {
+    pub const fn as_words(self) -> &'static str {
         match self {
             SampledBy::Thread => "its thread",
             SampledBy::Helpers => "tasks that its thread controls",
@@ -69,19 +69,19 @@ impl SampledBy {
 pub(crate) trait Kind {
     /// The series of each thread, by the last part of their names; empty: one series with the name
     /// of its thread.
-    fn parts(&self) -> Vec<String> {
+    fn series_parts(&self) -> Vec<String> {
         Vec::new()
     }
     /// The default number of threads.
-    fn placement(&self) -> Placement {
+    fn default_placement(&self) -> Placement {
         Placement::Shared(1)
     }
     /// The default CPUs.
-    fn cpus(&self) -> DefaultCpus {
+    fn default_cpus(&self) -> DefaultCpus {
         DefaultCpus::Last
     }
     /// The default scheduling policy.
-    fn policy(&self) -> Policy {
+    fn default_policy(&self) -> Policy {
         Policy::Fifo
     }
     /// The CPUs of one of the threads that share these CPUs.
@@ -93,15 +93,15 @@ pub(crate) trait Kind {
         None
     }
     /// The default exact histogram of each series.
-    fn histogram(&self) -> HistogramPlan {
+    fn default_histogram(&self) -> HistogramPlan {
         HistogramPlan { range: Nanos::MILLI, resolution: Nanos::MICRO }
     }
     /// The distance between two samples, if there is one.
-    fn period(&self) -> Option<Nanos> {
+    fn sample_period(&self) -> Option<Nanos> {
         None
     }
     /// Whether a real-time thread of this kind never sleeps by itself.
-    fn spins(&self) -> bool {
+    fn is_spinning(&self) -> bool {
         false
     }
 }
@@ -117,7 +117,7 @@ pub struct HistogramPlan {
 
 impl HistogramPlan {
     /// The number of bins: that of [`punctual_core::LinearHistogram::new`].
-    pub fn bins(self) -> u64 {
+    pub(crate) fn bin_count(self) -> u64 {
         (self.range.ns().max(0) / self.resolution.ns().max(1)) as u64 + 1
     }
 }
@@ -145,34 +145,34 @@ pub(crate) struct ParameterProblems<'a> {
 
 impl ParameterProblems<'_> {
     /// The place of the setting, or of the section if it is not set.
-    fn place<T>(&self, setting: &Setting<T>) -> Span {
+    fn place_of_setting<T>(&self, setting: &Setting<T>) -> Span {
         setting.as_ref().map_or(self.section, |at| at.span)
     }
     /// Values that contradict each other.
-    pub(crate) fn wrong<T>(
+    pub(crate) fn report_conflict<T>(
         &mut self,
         setting: &Setting<T>,
         message: impl Into<String>,
         help: &str,
     ) {
-        let place = self.place(setting);
+        let place = self.place_of_setting(setting);
         self.problems
-            .push(Problem::error(ProblemKind::Combination, Some(place), message).help(help));
+            .push(Problem::error(ProblemKind::Combination, Some(place), message).with_help(help));
     }
     /// Values that could harm the system: only accepted with `--force` or `force = true`.
-    pub(crate) fn dangerous<T>(
+    pub(crate) fn report_danger<T>(
         &mut self,
         setting: &Setting<T>,
         message: impl Into<String>,
         help: &str,
     ) {
-        let place = self.place(setting);
+        let place = self.place_of_setting(setting);
         self.problems
-            .push(Problem::error(ProblemKind::NeedsForce, Some(place), message).help(help));
+            .push(Problem::error(ProblemKind::NeedsForce, Some(place), message).with_help(help));
     }
     /// A key without effect in combination with the others; its default value is accepted, as in a
     /// plan that sets everything.
-    pub(crate) fn unused<T: PartialEq>(
+    pub(crate) fn report_unused<T: PartialEq>(
         &mut self,
         key: &str,
         setting: &Setting<T>,
@@ -180,7 +180,7 @@ impl ParameterProblems<'_> {
         because: &str,
     ) {
         if setting.as_ref().is_some_and(|at| at.value != *usual) {
-            self.wrong(
+            self.report_conflict(
                 setting,
                 format!("`{key}` has no effect here: {because}"),
                 &format!("leave `{key}` out"),
@@ -216,7 +216,7 @@ macro_rules! parameters {
 
         impl $spec {
             /// Every key of the kind.
-            pub(crate) fn keys() -> Vec<$crate::form::SectionKey> {
+            pub(crate) fn section_keys() -> Vec<$crate::form::SectionKey> {
                 vec![ $( $crate::form::SectionKey {
                     name: stringify!($field),
                     about: concat!($($doc, "\n"),+),
@@ -228,9 +228,10 @@ macro_rules! parameters {
                 notes: &mut $crate::notes::ProblemNotes,
                 t: &mut $crate::table::TomlTable,
             ) -> $spec {
-                $spec { $( $field: t.take(notes, stringify!($field), |v| $form.read(v)), )* }
+                $spec { $( $field: t.read_setting(notes, stringify!($field), |v| $form.read(v)),
+                    )* }
             }
-            pub(crate) fn resolved(&self) -> $plan {
+            pub(crate) fn to_plan(&self) -> $plan {
                 $plan { $(
                     $field: self.$field.as_ref().map_or_else(|| $default, |at| at.value.clone()),
                 )* }
@@ -241,11 +242,11 @@ macro_rules! parameters {
                 $spec { $( $field: self.$field.clone().filter(|at| at.value != $default), )* }
             }
             /// The keys that are set, with their values in TOML.
-            pub(crate) fn entries(&self) -> Vec<(&'static str, String)> {
+            pub(crate) fn toml_entries(&self) -> Vec<(&'static str, String)> {
                 use $crate::parameter::Parameter;
                 let mut entries = Vec::new();
                 $(
-                    let toml = self.$field.as_ref().and_then(|at| at.value.toml());
+                    let toml = self.$field.as_ref().and_then(|at| at.value.to_toml());
                     entries.extend(toml.map(|toml| (stringify!($field), toml)));
                 )*
                 entries
@@ -254,22 +255,22 @@ macro_rules! parameters {
 
         impl $plan {
             /// The experiment that sets everything.
-            pub(crate) fn spec(&self) -> $spec {
+            pub(crate) fn to_spec(&self) -> $spec {
                 use $crate::parameter::Parameter;
                 use $crate::text::At;
                 $(
                     let value = || At::new(Default::default(), self.$field.clone());
-                    let $field = self.$field.toml().map(|_| value());
+                    let $field = self.$field.to_toml().map(|_| value());
                 )*
                 $spec { $( $field, )* }
             }
             /// Every parameter by its key, for display; absent ones are omitted.
-            pub fn facts(&self) -> Vec<(&'static str, String)> {
+            pub(crate) fn display_entries(&self) -> Vec<(&'static str, String)> {
                 use $crate::parameter::Parameter;
                 let mut facts = Vec::new();
                 $(
-                    let is_set = self.$field.toml().is_some();
-                    facts.extend(is_set.then(|| (stringify!($field), self.$field.plain())));
+                    let is_set = self.$field.to_toml().is_some();
+                    facts.extend(is_set.then(|| (stringify!($field), self.$field.to_plain_text())));
                 )*
                 facts
             }
@@ -295,5 +296,5 @@ pub(crate) use words;
 
 /// A default, for documents.
 pub(crate) fn default_of<T: Parameter>(value: T) -> DefaultValue {
-    value.toml().map_or(DefaultValue::Words("none"), DefaultValue::Value)
+    value.to_toml().map_or(DefaultValue::Words("none"), DefaultValue::Value)
 }

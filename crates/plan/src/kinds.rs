@@ -65,7 +65,7 @@ macro_rules! kinds {
             }
             /// The keys that only this kind has.
             pub fn keys(self) -> Vec<SectionKey> {
-                match self { $( WorkloadKind::$kind => $spec::keys(), )* }
+                match self { $( WorkloadKind::$kind => $spec::section_keys(), )* }
             }
         }
 
@@ -86,20 +86,20 @@ macro_rules! kinds {
             }
             /// The keys that are set, with their values in TOML.
             pub(crate) fn entries(&self) -> Vec<(&'static str, String)> {
-                match self { $( WorkloadSpec::$kind(spec) => spec.entries(), )* }
+                match self { $( WorkloadSpec::$kind(spec) => spec.toml_entries(), )* }
             }
             /// Checks for contradictions.
             pub(crate) fn check(&self, plan: &Workload, problems: &mut ParameterProblems) {
                 match (self, plan) {
                     $( (WorkloadSpec::$kind(spec), Workload::$kind(plan)) => {
-                        spec.beside_defaults().check(plan, problems)
+                        spec.beside_defaults().check_conflicts(plan, problems)
                     } )*
                     _ => {}
                 }
             }
             /// Fills in every default.
             pub(crate) fn resolved(&self) -> Workload {
-                match self { $( WorkloadSpec::$kind(spec) => Workload::$kind(spec.resolved()), )* }
+                match self { $( WorkloadSpec::$kind(spec) => Workload::$kind(spec.to_plan()), )* }
             }
         }
 
@@ -110,11 +110,11 @@ macro_rules! kinds {
             }
             /// The experiment that sets everything.
             pub(crate) fn spec(&self) -> WorkloadSpec {
-                match self { $( Workload::$kind(plan) => WorkloadSpec::$kind(plan.spec()), )* }
+                match self { $( Workload::$kind(plan) => WorkloadSpec::$kind(plan.to_spec()), )* }
             }
             /// Every parameter of the kind by its key, for display.
             pub fn facts(&self) -> Vec<(&'static str, String)> {
-                match self { $( Workload::$kind(plan) => plan.facts(), )* }
+                match self { $( Workload::$kind(plan) => plan.display_entries(), )* }
             }
             fn of_kind(&self) -> &dyn Kind {
                 match self { $( Workload::$kind(plan) => plan, )* }
@@ -153,20 +153,20 @@ kinds! {
 impl Workload {
     /// The last parts of the names of each thread's series; empty: one series with the name of the
     /// thread.
-    pub fn parts(&self) -> Vec<String> {
-        self.of_kind().parts()
+    pub(crate) fn series_parts(&self) -> Vec<String> {
+        self.of_kind().series_parts()
     }
     /// The distance between two samples, if there is one.
-    pub fn period(&self) -> Option<Nanos> {
-        self.of_kind().period()
+    pub fn sample_period(&self) -> Option<Nanos> {
+        self.of_kind().sample_period()
     }
     /// Whether threads of punctual measure: a program has its own, and entries are those of CPUs.
     pub fn has_threads(&self) -> bool {
         self.kind().sampled_by() != SampledBy::Kernel
     }
     /// Whether a real-time thread of this kind never sleeps by itself.
-    pub fn spins(&self) -> bool {
-        self.of_kind().spins()
+    pub(crate) fn is_spinning(&self) -> bool {
+        self.of_kind().is_spinning()
     }
     /// The CPUs of one of its threads that share these CPUs.
     pub(crate) fn cpus_of(&self, thread: usize, cpus: &CpuSet) -> CpuSet {
@@ -176,21 +176,21 @@ impl Workload {
     pub(crate) fn priority_of(&self, thread: usize) -> Option<Priority> {
         self.of_kind().priority_of(thread)
     }
-    pub(crate) fn placement(&self) -> Placement {
-        self.of_kind().placement()
+    pub(crate) fn default_placement(&self) -> Placement {
+        self.of_kind().default_placement()
     }
     pub(crate) fn default_cpus(&self) -> DefaultCpus {
-        self.of_kind().cpus()
+        self.of_kind().default_cpus()
     }
-    pub(crate) fn policy(&self) -> Policy {
-        self.of_kind().policy()
+    pub(crate) fn default_policy(&self) -> Policy {
+        self.of_kind().default_policy()
     }
-    pub(crate) fn histogram(&self) -> HistogramPlan {
-        self.of_kind().histogram()
+    pub(crate) fn default_histogram(&self) -> HistogramPlan {
+        self.of_kind().default_histogram()
     }
     /// The series of a thread, by their full names.
     pub fn series_of(&self, thread: &str) -> Vec<String> {
-        match self.parts() {
+        match self.series_parts() {
             parts if parts.is_empty() => vec![thread.to_owned()],
             parts => parts.iter().map(|part| format!("{thread}/{part}")).collect(),
         }

@@ -88,8 +88,8 @@ impl Lab {
 }
 
 /// The declared sections that only a lab file has; `[axes]` and `[[exclude]]` have arbitrary keys.
-pub fn sections() -> Vec<SectionKeys> {
-    vec![SectionKeys { header: "[lab]", keys: LabSettings::keys() }]
+pub fn lab_sections() -> Vec<SectionKeys> {
+    vec![SectionKeys { header: "[lab]", keys: LabSettings::section_keys() }]
 }
 
 /// A requirement on the series of a measure, or of all.
@@ -115,10 +115,10 @@ pub fn load_lab(
     options: &LoadOptions,
     read_file: &ReadFile,
 ) -> Result<Lab, Problems> {
-    let source = crate::load::text(path, bytes)?;
+    let source = crate::load::decode_text(path, bytes)?;
     let (lab, mut problems) = read::read(source, options, read_file);
     problems.sort();
-    match lab.filter(|_| problems.errors() == 0) {
+    match lab.filter(|_| problems.error_count() == 0) {
         Some(lab) => Ok(lab),
         None => Err(problems),
     }

@@ -34,17 +34,17 @@ mod values;
 pub mod words;
 
 pub use context::{FindProgram, LoadOptions, ResolveContext};
-pub use experiment::{Experiment, SectionKeys, sections};
+pub use experiment::{Experiment, SectionKeys, experiment_sections};
 pub use form::{DefaultValue, SectionKey, ValueType};
 pub use kinds::WorkloadKind;
 pub use limits::MAX_FILE_BYTES;
-pub use load::{load, load_and_resolve, target};
+pub use load::{load_and_resolve, load_experiment, read_target};
 pub use plan::{
     DeadlineParameters, ExplainPlan, HistogramPlan, Length, LoadPlan, MeasurePlan, PartitionPlan,
     PhasePlan, Plan, RecordPlan, SchedulingSpec, SystressFile, ThreadPlan, TimerPlan, Workload,
 };
 pub use problem::{Problem, ProblemKind, ProblemRow, Problems, Weight};
-pub use resolve::{Resolved, resolve};
+pub use resolve::{Resolved, resolve_experiment};
 pub use target::{
     Acceleration, Architecture, Board, Device, KernelChoice, SshBoot, SshPlan, TargetKind,
     TargetPlan, TargetSpec, VmPlan,

@@ -4,7 +4,7 @@ use crate::context::{LoadOptions, ResolveContext};
 use crate::experiment::Experiment;
 use crate::limits::MAX_FILE_BYTES;
 use crate::problem::{Problem, ProblemKind, Problems};
-use crate::resolve::{self, Resolved, resolve};
+use crate::resolve::{self, Resolved, resolve_experiment};
 use crate::target::TargetPlan;
 use crate::text::{SourceFormat, SourceText, Span};
 use crate::{systress, toml_file};
@@ -16,18 +16,23 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// All errors in the file at once.
-pub fn load(path: &Path, bytes: &[u8], options: &LoadOptions) -> Result<Experiment, Problems> {
+pub fn load_experiment(
+    path: &Path,
+    bytes: &[u8],
+    options: &LoadOptions,
+) -> Result<Experiment, Problems> {
     let (mut experiment, mut problems) = read(path, bytes, options)?;
     problems.sort();
-    if problems.errors() > 0 {
+    if problems.error_count() > 0 {
         return Err(problems);
     }
     experiment.warnings = problems.iter().cloned().collect();
     Ok(experiment)
 }
 
-/// Reads an experiment file and resolves it for a system: [`load`] and [`resolve()`] combined, so
-/// that CPUs, programs and names are resolved even if another part of the file has errors.
+/// Reads an experiment file and resolves it for a system: [`load_experiment`] and [`resolve()`]
+/// combined, so that CPUs, programs and names are resolved even if another part of the file has
+/// errors.
 ///
 /// # Errors
 /// All errors at once.
@@ -38,18 +43,18 @@ pub fn load_and_resolve(
     context: &ResolveContext,
 ) -> Result<(Experiment, Resolved), Problems> {
     let (mut experiment, mut problems) = read(path, bytes, options)?;
-    if problems.errors() == 0 {
+    if problems.error_count() == 0 {
         experiment.warnings = problems.iter().cloned().collect();
-        return resolve(&experiment, context).map(|resolved| (experiment, resolved));
+        return resolve_experiment(&experiment, context).map(|resolved| (experiment, resolved));
     }
     // Valid values are still resolved after an error. Errors that depend on several values could be
     // consequences of it.
-    if let Err(more) = resolve(&experiment, context) {
+    if let Err(more) = resolve_experiment(&experiment, context) {
         let whole = problems.iter().all(|problem| problem.kind != ProblemKind::Syntax);
         let sure = |p: &Problem| {
             p.kind == ProblemKind::NotHere || (whole && p.kind == ProblemKind::Reference)
         };
-        problems.append(more.filtered(sure));
+        problems.append(more.into_filtered(sure));
     }
     problems.sort();
     Err(problems)
@@ -61,28 +66,28 @@ pub fn load_and_resolve(
 ///
 /// # Errors
 /// Errors in `word`.
-pub fn target(
+pub fn read_target(
     path: &Path,
     bytes: &[u8],
     options: &LoadOptions,
     word: Option<&str>,
 ) -> Result<TargetPlan, Problems> {
     let written = read(path, bytes, options).ok().and_then(|(experiment, _)| experiment.target);
-    let mut problems = Problems::none(SourceText::shared("--target", word.unwrap_or_default()));
+    let mut problems = Problems::new(SourceText::new_shared("--target", word.unwrap_or_default()));
     let Some(word) = word else {
-        let target = resolve::target(written.as_ref(), &mut problems);
-        return Ok(if problems.errors() == 0 { target } else { TargetPlan::Host });
+        let target = resolve::resolve_target(written.as_ref(), &mut problems);
+        return Ok(if problems.error_count() == 0 { target } else { TargetPlan::Host });
     };
-    let given = toml_file::short_target(word)?;
+    let word_target = toml_file::short_target(word)?;
     let over = match &written {
-        Some(written) => given.over(written),
-        None => given,
+        Some(written) => word_target.complete_from_same_kind(written),
+        None => word_target,
     };
-    let target = resolve::target(Some(&over), &mut problems);
+    let target = resolve::resolve_target(Some(&over), &mut problems);
     // The places refer to two texts: none is shown.
-    match problems.errors() {
+    match problems.error_count() {
         0 => Ok(target),
-        _ => Err(problems.placeless()),
+        _ => Err(problems.strip_places()),
     }
 }
 
@@ -91,18 +96,18 @@ fn read(
     bytes: &[u8],
     options: &LoadOptions,
 ) -> Result<(Experiment, Problems), Problems> {
-    let text = text(path, bytes)?;
-    Ok(match language(path, &text.text) {
+    let text = decode_text(path, bytes)?;
+    Ok(match detect_language(path, &text.text) {
         SourceFormat::Toml => toml_file::read(text, options),
         SourceFormat::Systress => systress::read(text, options),
     })
 }
 
 /// The file as text, if it is text of an acceptable size.
-pub(crate) fn text(path: &Path, bytes: &[u8]) -> Result<Arc<SourceText>, Problems> {
+pub(crate) fn decode_text(path: &Path, bytes: &[u8]) -> Result<Arc<SourceText>, Problems> {
     let refuse = |text: &str, span: Option<Span>, message: String, help: &str| {
-        let mut problems = Problems::none(SourceText::shared(path, text));
-        problems.push(Problem::error(ProblemKind::Syntax, span, message).help(help));
+        let mut problems = Problems::new(SourceText::new_shared(path, text));
+        problems.push(Problem::error(ProblemKind::Syntax, span, message).with_help(help));
         Err(problems)
     };
     if bytes.len() > MAX_FILE_BYTES {
@@ -117,7 +122,7 @@ pub(crate) fn text(path: &Path, bytes: &[u8]) -> Result<Arc<SourceText>, Problem
             "the file is empty".to_owned(),
             "it needs at least a `[[measure]]`: see punctual-experiment(5)",
         ),
-        Ok(text) => Ok(SourceText::shared(path, text)),
+        Ok(text) => Ok(SourceText::new_shared(path, text)),
         Err(error) => {
             let start = error.valid_up_to();
             let byte = bytes.get(start).copied().unwrap_or_default();
@@ -135,7 +140,7 @@ pub(crate) fn text(path: &Path, bytes: &[u8]) -> Result<Arc<SourceText>, Problem
     }
 }
 
-fn language(path: &Path, text: &str) -> SourceFormat {
+fn detect_language(path: &Path, text: &str) -> SourceFormat {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     match extension.as_deref() {
         Some("toml") => SourceFormat::Toml,

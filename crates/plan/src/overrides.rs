@@ -2,7 +2,7 @@
 
 use crate::load;
 use crate::problem::Problems;
-use crate::text::quoted;
+use crate::text::quote_toml;
 use punctual_core::{BoundComparison, SeriesRequirement};
 use std::path::Path;
 use toml::Spanned;
@@ -15,13 +15,17 @@ pub type Override = (String, String);
 ///
 /// # Errors
 /// It is not text, or no TOML with a `[[measure]]`: the reason, in words.
-pub fn apply(path: &Path, bytes: &[u8], overrides: &[Override]) -> Result<Vec<u8>, OverrideError> {
+pub fn apply_overrides(
+    path: &Path,
+    bytes: &[u8],
+    overrides: &[Override],
+) -> Result<Vec<u8>, OverrideError> {
     if overrides.is_empty() {
         return Ok(bytes.to_vec());
     }
     let mut text = toml_of(path, bytes)?;
     for (key, value) in overrides {
-        text = replaced(&text, key, value).ok_or(OverrideError::NoMeasure)?;
+        text = set_measure_key(&text, key, value).ok_or(OverrideError::NoMeasure)?;
     }
     Ok(text.into_bytes())
 }
@@ -30,15 +34,15 @@ pub fn apply(path: &Path, bytes: &[u8], overrides: &[Override]) -> Result<Vec<u8
 /// replaced; everything else stays as it is.
 ///
 /// # Errors
-/// As [`apply`]; or no measure has the name.
-pub fn require(
+/// As [`apply_overrides`]; or no measure has the name.
+pub fn add_requirements(
     path: &Path,
     bytes: &[u8],
     requirements: &[(String, String)],
 ) -> Result<Vec<u8>, OverrideError> {
     let mut text = toml_of(path, bytes)?;
     for (measure, requirement) in requirements {
-        text = required(&text, measure, requirement)?;
+        text = add_requirement(&text, measure, requirement)?;
     }
     Ok(text.into_bytes())
 }
@@ -47,13 +51,13 @@ fn toml_of(path: &Path, bytes: &[u8]) -> Result<String, OverrideError> {
     if path.extension().is_some_and(|ending| ending == "cfg") {
         return Err(OverrideError::NotToml);
     }
-    Ok(load::text(path, bytes).map_err(OverrideError::NotText)?.text.clone())
+    Ok(load::decode_text(path, bytes).map_err(OverrideError::NotText)?.text.clone())
 }
 
-fn required(text: &str, measure: &str, requirement: &str) -> Result<String, OverrideError> {
+fn add_requirement(text: &str, measure: &str, requirement: &str) -> Result<String, OverrideError> {
     let (document, _) = DeTable::parse_recoverable(text);
-    let measures = tables(&document, "measure");
-    let table = named(&measures, measure)
+    let measures = find_tables(&document, "measure");
+    let table = find_measure(&measures, measure)
         .ok_or_else(|| OverrideError::NoSuchMeasure(measure.to_owned()))?;
     let about = |text: &str| -> Option<SeriesRequirement> { text.parse().ok() };
     let is_same = |a: &SeriesRequirement, b: &SeriesRequirement| {
@@ -75,10 +79,10 @@ fn required(text: &str, measure: &str, requirement: &str) -> Result<String, Over
         Some((other, new)) => !is_same(&other, new),
         None => true,
     };
-    let all = stated.into_iter().filter(stays).chain([requirement.to_owned()]);
-    let all: Vec<String> = all.map(|one| quoted(&one)).collect();
-    let value = format!("[{}]", all.join(", "));
-    let (place, new) = edit(table, "require", &value).ok_or(OverrideError::NoMeasure)?;
+    let requirement_texts = stated.into_iter().filter(stays).chain([requirement.to_owned()]);
+    let quoted_texts: Vec<String> = requirement_texts.map(|one| quote_toml(&one)).collect();
+    let value = format!("[{}]", quoted_texts.join(", "));
+    let (place, new) = edit_key(table, "require", &value).ok_or(OverrideError::NoMeasure)?;
     let mut text = text.to_owned();
     text.replace_range(place, &new);
     Ok(text)
@@ -86,7 +90,7 @@ fn required(text: &str, measure: &str, requirement: &str) -> Result<String, Over
 
 /// The measure with this name; one without a name is called by its kind, and a second one of it by
 /// its number.
-fn named<'t, 'd>(measures: &[&'t DeTable<'d>], name: &str) -> Option<&'t DeTable<'d>> {
+fn find_measure<'t, 'd>(measures: &[&'t DeTable<'d>], name: &str) -> Option<&'t DeTable<'d>> {
     let word = |table: &DeTable<'_>, key: &str| -> Option<String> {
         table.get(key).and_then(|value| value.get_ref().as_str()).map(str::to_owned)
     };
@@ -95,8 +99,9 @@ fn named<'t, 'd>(measures: &[&'t DeTable<'d>], name: &str) -> Option<&'t DeTable
     }
     let unnamed = |one: &&&DeTable<'_>| word(one, "name").is_none();
     let of_kind = |one: &&&DeTable<'_>| word(one, "kind").as_deref() == Some(name);
-    let all: Vec<&&DeTable<'_>> = measures.iter().filter(unnamed).filter(of_kind).collect();
-    match (all.as_slice(), measures) {
+    let unnamed_of_kind: Vec<&&DeTable<'_>> =
+        measures.iter().filter(unnamed).filter(of_kind).collect();
+    match (unnamed_of_kind.as_slice(), measures) {
         ([first, ..], _) => Some(**first),
         // The series of a program are called by its threads.
         ([], [only]) if word(only, "kind").as_deref() == Some("program") => Some(*only),
@@ -104,10 +109,10 @@ fn named<'t, 'd>(measures: &[&'t DeTable<'d>], name: &str) -> Option<&'t DeTable
     }
 }
 
-fn tables<'t, 'd>(document: &'t Spanned<DeTable<'d>>, name: &str) -> Vec<&'t DeTable<'d>> {
+fn find_tables<'t, 'd>(document: &'t Spanned<DeTable<'d>>, name: &str) -> Vec<&'t DeTable<'d>> {
     let found = document.get_ref().get(name).map(Spanned::get_ref);
-    let all = found.and_then(DeValue::as_array).into_iter().flatten();
-    all.filter_map(|one| one.get_ref().as_table()).collect()
+    let items = found.and_then(DeValue::as_array).into_iter().flatten();
+    items.filter_map(|one| one.get_ref().as_table()).collect()
 }
 
 /// Why keys cannot be set.
@@ -123,7 +128,7 @@ pub enum OverrideError {
     #[error("there is no `[[measure]]` whose keys could be set")]
     NoMeasure,
     /// No measure has this name.
-    #[error("no `[[measure]]` has the name {}: give the measure one", quoted(.0))]
+    #[error("no `[[measure]]` has the name {}: give the measure one", quote_toml(.0))]
     NoSuchMeasure(String),
     /// It is not UTF-8, or too large.
     #[error("{0}")]
@@ -132,16 +137,16 @@ pub enum OverrideError {
 
 /// A text with one key of every measure set; `None` if there is no measure. Invalid TOML is
 /// unchanged: the error is reported when the file is read.
-fn replaced(text: &str, key: &str, value: &str) -> Option<String> {
+fn set_measure_key(text: &str, key: &str, value: &str) -> Option<String> {
     let (document, mistakes) = DeTable::parse_recoverable(text);
-    let measures = tables(&document, "measure");
+    let measures = find_tables(&document, "measure");
     if measures.is_empty() {
         return (!mistakes.is_empty()).then(|| text.to_owned());
     }
-    let phases = if key == "duration" { tables(&document, "phase") } else { Vec::new() };
+    let phases = if key == "duration" { find_tables(&document, "phase") } else { Vec::new() };
     let mut edits: Vec<(std::ops::Range<usize>, String)> = Vec::new();
     for table in &phases {
-        edits.extend(edit(table, key, value));
+        edits.extend(edit_key(table, key, value));
     }
     for table in measures {
         let instead = match key {
@@ -152,8 +157,8 @@ fn replaced(text: &str, key: &str, value: &str) -> Option<String> {
         match instead == key {
             // The phases' lengths are sufficient.
             true if !phases.is_empty() && !table.contains_key(key) => {}
-            true => edits.extend(edit(table, key, value)),
-            false => edits.extend(renamed(table, instead, key, value)),
+            true => edits.extend(edit_key(table, key, value)),
+            false => edits.extend(rename_key(table, instead, key, value)),
         }
     }
     edits.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
@@ -165,7 +170,11 @@ fn replaced(text: &str, key: &str, value: &str) -> Option<String> {
 }
 
 /// Replaces the value of a key, or inserts a line with it after the first plain one.
-fn edit(table: &DeTable<'_>, key: &str, value: &str) -> Option<(std::ops::Range<usize>, String)> {
+fn edit_key(
+    table: &DeTable<'_>,
+    key: &str,
+    value: &str,
+) -> Option<(std::ops::Range<usize>, String)> {
     if let Some(old) = table.get(key) {
         return Some((old.span(), value.to_owned()));
     }
@@ -178,7 +187,7 @@ fn edit(table: &DeTable<'_>, key: &str, value: &str) -> Option<(std::ops::Range<
 }
 
 /// Replaces a key by another.
-fn renamed(
+fn rename_key(
     table: &DeTable<'_>,
     old: &str,
     key: &str,
@@ -194,7 +203,7 @@ mod tests {
 
     fn applied(text: &str, key: &str, value: &str) -> String {
         let one = [(key.to_owned(), value.to_owned())];
-        let bytes = apply(Path::new("x.toml"), text.as_bytes(), &one).unwrap();
+        let bytes = apply_overrides(Path::new("x.toml"), text.as_bytes(), &one).unwrap();
         String::from_utf8(bytes).unwrap()
     }
 
@@ -216,7 +225,7 @@ mod tests {
         let write = |all: &[(&str, &str)]| {
             let all: Vec<(String, String)> =
                 all.iter().map(|(of, text)| ((*of).to_owned(), (*text).to_owned())).collect();
-            require(Path::new("x.toml"), file.as_bytes(), &all)
+            add_requirements(Path::new("x.toml"), file.as_bytes(), &all)
         };
         let both = [("servo", "p99 < 43.1us"), ("syscall", "skipped <= 0"), ("servo", "p50 < 5us")];
         let text = String::from_utf8(write(&both).unwrap()).unwrap();
@@ -246,7 +255,8 @@ mod tests {
     #[test]
     fn an_override_is_refused_without_a_measure_or_outside_of_toml() {
         let one = [("period".to_owned(), "1".to_owned())];
-        let apply = |path: &str, text: &str| apply(Path::new(path), text.as_bytes(), &one);
+        let apply =
+            |path: &str, text: &str| apply_overrides(Path::new(path), text.as_bytes(), &one);
         assert!(matches!(apply("x.toml", "name = \"x\"\n"), Err(OverrideError::NoMeasure)));
         assert!(matches!(apply("x.cfg", ""), Err(OverrideError::NotToml)));
         assert_eq!(apply("x.toml", "[[measure]\n").unwrap(), b"[[measure]\n");

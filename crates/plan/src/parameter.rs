@@ -15,21 +15,21 @@ use std::path::PathBuf;
 /// A type of parameter.
 pub(crate) trait Parameter: Clone {
     /// The value in TOML; `None` if nothing is written.
-    fn toml(&self) -> Option<String>;
+    fn to_toml(&self) -> Option<String>;
     /// The value for display.
-    fn plain(&self) -> String {
-        let toml = self.toml().unwrap_or_default();
+    fn to_plain_text(&self) -> String {
+        let toml = self.to_toml().unwrap_or_default();
         toml.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&toml).to_owned()
     }
 }
 
-fn quoted(text: &str) -> Option<String> {
+fn to_toml_string(text: &str) -> Option<String> {
     Some(toml::Value::String(text.to_owned()).to_string())
 }
 
 macro_rules! bare {
     ($($type:ty),*) => { $( impl Parameter for $type {
-        fn toml(&self) -> Option<String> {
+        fn to_toml(&self) -> Option<String> {
             Some(self.to_string())
         }
     } )* };
@@ -38,10 +38,10 @@ bare!(bool, u8, u16, u32, u64, i64, Priority, Nice);
 
 macro_rules! text {
     ($($type:ty),*) => { $( impl Parameter for $type {
-        fn toml(&self) -> Option<String> {
-            quoted(&self.to_string())
+        fn to_toml(&self) -> Option<String> {
+            to_toml_string(&self.to_string())
         }
-        fn plain(&self) -> String {
+        fn to_plain_text(&self) -> String {
             self.to_string()
         }
     } )* };
@@ -63,106 +63,112 @@ text!(
 );
 
 impl Parameter for PathBuf {
-    fn toml(&self) -> Option<String> {
-        quoted(&self.to_string_lossy())
+    fn to_toml(&self) -> Option<String> {
+        to_toml_string(&self.to_string_lossy())
     }
-    fn plain(&self) -> String {
+    fn to_plain_text(&self) -> String {
         self.display().to_string()
     }
 }
 
 impl<T: Parameter> Parameter for Option<T> {
-    fn toml(&self) -> Option<String> {
-        self.as_ref().and_then(T::toml)
+    fn to_toml(&self) -> Option<String> {
+        self.as_ref().and_then(T::to_toml)
     }
-    fn plain(&self) -> String {
-        self.as_ref().map(T::plain).unwrap_or_default()
+    fn to_plain_text(&self) -> String {
+        self.as_ref().map(T::to_plain_text).unwrap_or_default()
     }
 }
 
 impl<T: Parameter> Parameter for Vec<T> {
-    fn toml(&self) -> Option<String> {
-        Some(format!("[{}]", self.iter().filter_map(T::toml).collect::<Vec<_>>().join(", ")))
+    fn to_toml(&self) -> Option<String> {
+        Some(format!("[{}]", self.iter().filter_map(T::to_toml).collect::<Vec<_>>().join(", ")))
     }
-    fn plain(&self) -> String {
+    fn to_plain_text(&self) -> String {
         if self.is_empty() {
             "none".to_owned()
         } else {
-            self.iter().map(T::plain).collect::<Vec<_>>().join(", ")
+            self.iter().map(T::to_plain_text).collect::<Vec<_>>().join(", ")
         }
     }
 }
 
 impl Parameter for CommandLine {
-    fn toml(&self) -> Option<String> {
-        self.0.toml()
+    fn to_toml(&self) -> Option<String> {
+        self.0.to_toml()
     }
-    fn plain(&self) -> String {
+    fn to_plain_text(&self) -> String {
         shell_words::join(&self.0)
     }
 }
 
 impl Parameter for CpuChoice {
-    fn toml(&self) -> Option<String> {
+    fn to_toml(&self) -> Option<String> {
         match self {
-            CpuChoice::All => quoted("all"),
-            CpuChoice::Listed(cpus) => cpus.toml(),
+            CpuChoice::All => to_toml_string("all"),
+            CpuChoice::Listed(cpus) => cpus.to_toml(),
         }
     }
 }
 
 impl Parameter for Placement {
-    fn toml(&self) -> Option<String> {
+    fn to_toml(&self) -> Option<String> {
         match self {
-            Placement::PerCpu => quoted("per-cpu"),
-            Placement::Shared(count) => count.toml(),
+            Placement::PerCpu => to_toml_string("per-cpu"),
+            Placement::Shared(count) => count.to_toml(),
         }
     }
 }
 
 impl Parameter for DmaLatency {
-    fn toml(&self) -> Option<String> {
-        self.0.map_or_else(|| quoted("leave"), |bound| bound.toml())
+    fn to_toml(&self) -> Option<String> {
+        self.0.map_or_else(|| to_toml_string("leave"), |bound| bound.to_toml())
     }
 }
 
 impl Parameter for LoadOutput {
-    fn toml(&self) -> Option<String> {
+    fn to_toml(&self) -> Option<String> {
         match self {
-            LoadOutput::Null => quoted("null"),
-            LoadOutput::File(path) => path.toml(),
+            LoadOutput::Null => to_toml_string("null"),
+            LoadOutput::File(path) => path.to_toml(),
         }
     }
-    fn plain(&self) -> String {
+    fn to_plain_text(&self) -> String {
         match self {
             LoadOutput::Null => "null".to_owned(),
-            LoadOutput::File(path) => path.plain(),
+            LoadOutput::File(path) => path.to_plain_text(),
         }
     }
 }
 
 impl Parameter for RecordedEvents {
-    fn toml(&self) -> Option<String> {
+    fn to_toml(&self) -> Option<String> {
         match self {
-            RecordedEvents::Group(group) => group.toml(),
-            RecordedEvents::Tracepoint(named) => quoted(&named.to_string()),
+            RecordedEvents::Group(group) => group.to_toml(),
+            RecordedEvents::Tracepoint(named) => to_toml_string(&named.to_string()),
         }
     }
 }
 
 macro_rules! named {
     ($($type:ty),*) => { $( impl Parameter for $type {
-        fn toml(&self) -> Option<String> {
-            quoted(self.word())
+        fn to_toml(&self) -> Option<String> {
+            to_toml_string(self.as_str())
         }
     } )* };
 }
-named!(Group, Policy, Clock);
+named!(Policy, Clock);
+
+impl Parameter for Group {
+    fn to_toml(&self) -> Option<String> {
+        to_toml_string(self.word())
+    }
+}
 
 macro_rules! word_parameter {
     ($name:ident) => {
         impl $crate::parameter::Parameter for $name {
-            fn toml(&self) -> Option<String> {
+            fn to_toml(&self) -> Option<String> {
                 Some(format!("\"{}\"", $crate::words::Word::word(*self)))
             }
         }

@@ -36,9 +36,9 @@ impl Plan {
 
     /// Whether the cost of recording is measured before the run, or why not; not asked if nothing
     /// is recorded.
-    pub fn calibration(&self) -> Fact<()> {
+    pub fn calibration_decision(&self) -> Fact<()> {
         match self.record.is_some() || self.explain.is_some() {
-            true => calibration::decide(self.calibrate, self.estimated_time()),
+            true => calibration::decide_calibration(self.calibrate, self.estimated_time()),
             false => Fact::NotAsked,
         }
     }
@@ -46,7 +46,7 @@ impl Plan {
 
 impl RecordPlan {
     /// The default groups of events on these CPUs, and test points.
-    pub fn usual(cpus: CpuSet) -> RecordPlan {
+    pub fn with_default_events(cpus: CpuSet) -> RecordPlan {
         RecordSpec::default().to_plan(RecordResolved {
             events: Group::USUAL.to_vec(),
             tracepoints: Vec::new(),
@@ -65,7 +65,7 @@ impl Plan {
 
 impl PhasePlan {
     /// Whether it ends by itself.
-    pub fn ends(&self) -> bool {
+    pub fn has_end(&self) -> bool {
         self.duration.is_some()
             || self.measures.iter().all(|measure| measure.length != Length::UntilInterrupted)
     }
@@ -88,6 +88,6 @@ impl MeasurePlan {
     pub fn estimated_time(&self) -> Option<Nanos> {
         let last_start =
             self.threads.iter().map(|thread| thread.start_offset).max().unwrap_or(Nanos::ZERO);
-        self.length.time(self.workload.period()).map(|time| time + last_start)
+        self.length.estimated_time(self.workload.sample_period()).map(|time| time + last_start)
     }
 }

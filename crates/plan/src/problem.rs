@@ -1,6 +1,6 @@
 //! Errors of an experiment file: typed, with their places and remedies.
 
-use crate::escape::printable;
+use crate::escape::escape_unprintable;
 use crate::text::{SourceText, Span, TextPlace};
 use std::fmt;
 use std::sync::Arc;
@@ -56,8 +56,8 @@ pub struct Problem {
 }
 
 /// Text that can hold quoted input, safe for a terminal.
-fn safe(text: impl Into<String>) -> String {
-    printable(&text.into()).into_owned()
+fn escape_text(text: impl Into<String>) -> String {
+    escape_unprintable(&text.into()).into_owned()
 }
 
 impl Problem {
@@ -67,19 +67,19 @@ impl Problem {
         span: Option<Span>,
         message: impl Into<String>,
     ) -> Problem {
-        let message = safe(message);
+        let message = escape_text(message);
         Problem { weight: Weight::Error, kind, span, message, related: Vec::new(), help: None }
     }
-    pub(crate) fn warning(mut self) -> Problem {
+    pub(crate) fn into_warning(mut self) -> Problem {
         self.weight = Weight::Warning;
         self
     }
-    pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Problem {
-        self.related.push((span, safe(label)));
+    pub(crate) fn with_related(mut self, span: Span, label: impl Into<String>) -> Problem {
+        self.related.push((span, escape_text(label)));
         self
     }
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Problem {
-        self.help = Some(safe(help));
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Problem {
+        self.help = Some(escape_text(help));
         self
     }
 }
@@ -93,7 +93,7 @@ pub struct Problems {
     warnings: usize,
 }
 
-/// A problem for programs: see [`Problems::rows`].
+/// A problem for programs: see [`Problems::problem_rows`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProblemRow {
     /// The file as the user named it, control characters escaped.
@@ -110,7 +110,7 @@ pub struct ProblemRow {
 
 impl Problems {
     /// The empty list of problems of this file.
-    pub(crate) fn none(source: Arc<SourceText>) -> Problems {
+    pub(crate) fn new(source: Arc<SourceText>) -> Problems {
         Problems { source, kept: Vec::new(), errors: 0, warnings: 0 }
     }
     pub(crate) fn push(&mut self, problem: Problem) {
@@ -135,13 +135,13 @@ impl Problems {
         self.warnings += unkept - lost_errors;
     }
     /// Keeps only the problems that `keep` accepts.
-    pub(crate) fn filtered(self, keep: impl Fn(&Problem) -> bool) -> Problems {
-        let mut some = Problems::none(self.source);
-        self.kept.into_iter().filter(keep).for_each(|problem| some.push(problem));
-        some
+    pub(crate) fn into_filtered(self, keep: impl Fn(&Problem) -> bool) -> Problems {
+        let mut accepted = Problems::new(self.source);
+        self.kept.into_iter().filter(keep).for_each(|problem| accepted.push(problem));
+        accepted
     }
     /// Removes the places.
-    pub(crate) fn placeless(mut self) -> Problems {
+    pub(crate) fn strip_places(mut self) -> Problems {
         self.kept
             .iter_mut()
             .for_each(|problem| (problem.span, problem.related) = (None, Vec::new()));
@@ -152,7 +152,7 @@ impl Problems {
     }
 
     /// The file of the problems.
-    pub fn source(&self) -> &SourceText {
+    pub fn source_text(&self) -> &SourceText {
         &self.source
     }
     /// The kept problems (at most 1,000), in the order of their places.
@@ -160,11 +160,11 @@ impl Problems {
         self.kept.iter()
     }
     /// The number of errors, including those not kept.
-    pub fn errors(&self) -> usize {
+    pub fn error_count(&self) -> usize {
         self.errors
     }
     /// The number of warnings, including those not kept.
-    pub fn warnings(&self) -> usize {
+    pub(crate) fn warning_count(&self) -> usize {
         self.warnings
     }
     /// Whether there is none at all.

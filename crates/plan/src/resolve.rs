@@ -22,10 +22,10 @@ use crate::problem::{Problem, ProblemKind, Problems};
 use crate::text::{Setting, Span};
 use crate::words::RecordedEvents;
 use cpus::Zones;
-pub(crate) use measures::bytes;
+pub(crate) use measures::format_bytes;
 use punctual_core::CpuSet;
 use punctual_core::event::{Group, NamedTracepoint};
-pub(crate) use target::target;
+pub(crate) use target::resolve_target;
 
 /// A plan, and its warnings.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,14 +41,21 @@ pub struct Resolved {
 /// # Errors
 /// All errors that prevent the run at once, with the warnings. If [`Problems::force_suffices`],
 /// [`ResolveContext::force`] would accept the experiment.
-pub fn resolve(experiment: &Experiment, context: &ResolveContext) -> Result<Resolved, Problems> {
-    let mut problems = Problems::none(experiment.source.clone());
+pub fn resolve_experiment(
+    experiment: &Experiment,
+    context: &ResolveContext,
+) -> Result<Resolved, Problems> {
+    let mut problems = Problems::new(experiment.source.clone());
     experiment.warnings.iter().cloned().for_each(|warning| problems.push(warning));
     let mut resolver = Resolver { experiment, context, problems };
-    let plan = resolver.plan();
+    let plan = resolver.resolve_plan();
     let mut problems = resolver.problems;
     problems.sort();
-    if problems.errors() > 0 { Err(problems) } else { Ok(Resolved { plan, warnings: problems }) }
+    if problems.error_count() > 0 {
+        Err(problems)
+    } else {
+        Ok(Resolved { plan, warnings: problems })
+    }
 }
 
 /// Works out a plan; on an error, notes it and continues with the nearest valid value.
@@ -59,32 +66,32 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    fn plan(&mut self) -> Plan {
+    fn resolve_plan(&mut self) -> Plan {
         if self.context.online.is_empty() {
-            self.note(Problem::error(
+            self.note_problem(Problem::error(
                 ProblemKind::NotHere,
                 None,
                 "it is not known which CPUs of this system are online",
             ));
         }
-        let partition = self.partition();
+        let partition = self.resolve_partition();
         let zones = Zones::new(self.context, partition.as_ref());
-        let loads = self.loads(&zones);
+        let loads = self.resolve_loads(&zones);
         let phases = self.phase_frames(&loads);
-        let measures = self.measures(&zones, &phases);
-        let phases = self.phases(phases, &measures, &loads);
+        let measures = self.resolve_measures(&zones, &phases);
+        let phases = self.resolve_phases(phases, &measures, &loads);
         let settings = &self.experiment.settings;
-        let name = value(&settings.name, self.file_stem());
+        let name = value_or(&settings.name, self.file_stem());
         let measured =
             measures.iter().fold(CpuSet::new(), |all, measure| all.union(&measure.plan.cpus));
         let mut plan = settings.to_plan(SettingsResolved {
             controller_cpus: self.controller_cpus(&settings.cpus, &zones, &measured),
-            output: self.output(settings, &name),
-            target: target(self.experiment.target.as_ref(), &mut self.problems),
+            output: self.resolve_output(settings, &name),
+            target: resolve_target(self.experiment.target.as_ref(), &mut self.problems),
             partition,
-            record: self.record(&zones),
-            explain: self.explain(&phases),
-            published: self.published(&phases),
+            record: self.resolve_record(&zones),
+            explain: self.resolve_explain(&phases),
+            published: self.resolve_published(&phases),
             phases,
             name,
             forever: false,
@@ -93,13 +100,13 @@ impl Resolver<'_> {
             && let Err(why) = plan.run_forever()
         {
             let help = "leave `forever` out, or all but one `[[phase]]` and every `program`";
-            let span = place(&settings.forever, settings.span);
-            self.error(ProblemKind::Combination, span, why, help);
+            let span = place_or(&settings.forever, settings.span);
+            self.note_error(ProblemKind::Combination, span, why, help);
         }
         plan
     }
 
-    fn record(&mut self, zones: &Zones) -> Option<RecordPlan> {
+    fn resolve_record(&mut self, zones: &Zones) -> Option<RecordPlan> {
         let spec = self.experiment.record.as_ref()?;
         let (mut events, mut tracepoints) = (Group::USUAL.to_vec(), Vec::new());
         if let Some(written) = &spec.events {
@@ -117,7 +124,7 @@ impl Resolver<'_> {
             if tracepoints.len() > NamedTracepoint::MAX {
                 let message =
                     format!("at most {} tracepoints are recorded by name", NamedTracepoint::MAX);
-                self.error(
+                self.note_error(
                     ProblemKind::Value,
                     written.span,
                     message,
@@ -125,13 +132,13 @@ impl Resolver<'_> {
                 );
             }
         }
-        let cpus = self.cpus(&spec.cpus, &zones.online);
+        let cpus = self.resolve_cpus(&spec.cpus, &zones.online);
         let plan = spec.to_plan(RecordResolved { events, tracepoints, cpus });
         if plan.events.is_empty() && plan.tracepoints.is_empty() && !plan.points {
             let message = "nothing is left to record: no kernel event and no test point";
-            self.error(
+            self.note_error(
                 ProblemKind::Combination,
-                place(&spec.events, spec.span),
+                place_or(&spec.events, spec.span),
                 message,
                 "leave `[record]` out",
             );
@@ -139,8 +146,8 @@ impl Resolver<'_> {
         Some(plan)
     }
 
-    fn output(&self, settings: &Settings, name: &str) -> std::path::PathBuf {
-        value(&settings.output, format!("punctual-{name}-{}", self.context.stamp)).into()
+    fn resolve_output(&self, settings: &Settings, name: &str) -> std::path::PathBuf {
+        value_or(&settings.output, format!("punctual-{name}-{}", self.context.stamp)).into()
     }
 
     /// The file's name without its extension, converted to a valid name.
@@ -156,22 +163,28 @@ impl Resolver<'_> {
         names::made_fit(&stem, MAX_NAME_CHARS, "experiment")
     }
 
-    fn note(&mut self, problem: Problem) {
+    fn note_problem(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 
-    fn error(&mut self, kind: ProblemKind, span: Span, message: impl Into<String>, help: &str) {
+    fn note_error(
+        &mut self,
+        kind: ProblemKind,
+        span: Span,
+        message: impl Into<String>,
+        help: &str,
+    ) {
         let problem = Problem::error(kind, Some(span), message);
-        self.note(if help.is_empty() { problem } else { problem.help(help) });
+        self.note_problem(if help.is_empty() { problem } else { problem.with_help(help) });
     }
 }
 
 /// The set value, or the default.
-fn value<T: Clone>(setting: &Setting<T>, default: T) -> T {
+fn value_or<T: Clone>(setting: &Setting<T>, default: T) -> T {
     setting.as_ref().map_or(default, |at| at.value.clone())
 }
 
 /// The place of a setting, or the section that it would be in.
-fn place<T>(setting: &Setting<T>, section: Span) -> Span {
+fn place_or<T>(setting: &Setting<T>, section: Span) -> Span {
     setting.as_ref().map_or(section, |at| at.span)
 }

@@ -94,7 +94,7 @@ pub enum Length {
 
 impl Length {
     /// The duration at one sample per period, if it ends and that is known.
-    pub fn time(self, period: Option<Nanos>) -> Option<Nanos> {
+    pub fn estimated_time(self, period: Option<Nanos>) -> Option<Nanos> {
         match self {
             Length::Duration(duration) => Some(duration),
             Length::Samples(samples) => {

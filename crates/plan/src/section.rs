@@ -11,17 +11,17 @@ use crate::text::{At, Setting, Span};
 /// The interface that [`section`] implements for a declaration.
 pub(crate) trait FileSection: Sized {
     /// Every key, in the order of the declaration.
-    fn keys() -> Vec<SectionKey>;
+    fn section_keys() -> Vec<SectionKey>;
     /// Reads the keys; the caller reports the remaining ones ([`TomlTable::finish`]).
     fn read(notes: &mut ProblemNotes, t: &mut TomlTable) -> Self;
     /// The keys that are set, with their values in TOML.
-    fn entries(&self) -> Vec<(&'static str, String)>;
+    fn toml_entries(&self) -> Vec<(&'static str, String)>;
     /// The keys that are set, with their values for display.
-    fn facts(&self) -> Vec<(&'static str, String)>;
+    fn display_entries(&self) -> Vec<(&'static str, String)>;
     /// The keys that are set, with their places.
-    fn places(&self) -> Vec<(&'static str, Span)>;
+    fn key_places(&self) -> Vec<(&'static str, Span)>;
     /// This, completed by `base`.
-    fn or(self, base: &Self) -> Self;
+    fn complete_from(self, base: &Self) -> Self;
 
     /// Reads the section to its end.
     fn read_whole(notes: &mut ProblemNotes, mut t: TomlTable) -> Self {
@@ -71,7 +71,7 @@ macro_rules! section {
         }
 
         impl $crate::section::FileSection for $name {
-            fn keys() -> Vec<$crate::form::SectionKey> {
+            fn section_keys() -> Vec<$crate::form::SectionKey> {
                 vec![ $( $crate::form::SectionKey {
                     name: stringify!($key),
                     about: concat!($($doc, "\n"),+),
@@ -95,12 +95,12 @@ macro_rules! section {
                 $( $crate::section::require!(notes, t, stringify!($key), $($default)*); )*
                 section
             }
-            fn entries(&self) -> Vec<(&'static str, String)> {
+            fn toml_entries(&self) -> Vec<(&'static str, String)> {
                 let mut entries = Vec::new();
                 $( $crate::section::write!($row entries, stringify!($key), &self.$key); )*
                 entries
             }
-            fn facts(&self) -> Vec<(&'static str, String)> {
+            fn display_entries(&self) -> Vec<(&'static str, String)> {
                 let mut facts = Vec::new();
                 $(
                     let fact = $crate::section::plain!($row &self.$key);
@@ -108,13 +108,13 @@ macro_rules! section {
                 )*
                 facts
             }
-            fn places(&self) -> Vec<(&'static str, $crate::text::Span)> {
+            fn key_places(&self) -> Vec<(&'static str, $crate::text::Span)> {
                 let mut places = Vec::new();
                 $( places.extend(self.$key.iter().map(|at| (stringify!($key), at.span))); )*
                 places
             }
             #[allow(clippy::needless_update)]
-            fn or(self, base: &$name) -> $name {
+            fn complete_from(self, base: &$name) -> $name {
                 $name { $( $key: $crate::section::complete!($row self.$key, base.$key), )* ..self }
             }
         }
@@ -202,19 +202,19 @@ macro_rules! settle {
         $section.$key.as_ref().map(|at| at.value.clone())
     };
     (list $section:tt $key:ident, $($default:tt)*) => {
-        $crate::text::each(&$section.$key).iter().map(|at| at.value.clone()).collect()
+        $crate::text::list_items(&$section.$key).iter().map(|at| at.value.clone()).collect()
     };
 }
 
 macro_rules! restore {
     (key $value:expr, = $default:expr) => {
-        $crate::text::set($value.clone())
+        $crate::text::to_setting($value.clone())
     };
     (key $value:expr, $($default:tt)*) => {
-        $value.clone().and_then($crate::text::set)
+        $value.clone().and_then($crate::text::to_setting)
     };
     (list $value:expr, $($default:tt)*) => {
-        $crate::text::list($value.iter().cloned())
+        $crate::text::to_list_setting($value.iter().cloned())
     };
 }
 
@@ -233,10 +233,10 @@ macro_rules! value_type {
         $crate::section::list_type::<$type>($form)
     };
     (table $type:ty, $form:expr) => {
-        $crate::form::ValueType::Table(<$type as $crate::section::FileSection>::keys())
+        $crate::form::ValueType::Table(<$type as $crate::section::FileSection>::section_keys())
     };
     (sections $type:ty, $form:expr) => {
-        $crate::form::ValueType::Sections(<$type as $crate::section::FileSection>::keys())
+        $crate::form::ValueType::Sections(<$type as $crate::section::FileSection>::section_keys())
     };
 }
 
@@ -252,7 +252,7 @@ macro_rules! default_value {
     };
     ($type:ty, = $value:expr) => {
         $crate::form::DefaultValue::Value(
-            $crate::parameter::Parameter::toml(&{
+            $crate::parameter::Parameter::to_toml(&{
                 let value: $type = $value;
                 value
             })
@@ -273,7 +273,7 @@ macro_rules! or_default {
 
 macro_rules! read {
     (key $type:ty, $notes:ident, $t:ident, $key:expr, $form:expr) => {
-        $t.take($notes, $key, |value| $form.read(value))
+        $t.read_setting($notes, $key, |value| $form.read(value))
     };
     (list $type:ty, $notes:ident, $t:ident, $key:expr, $form:expr) => {{
         let form = $form;
@@ -290,8 +290,8 @@ macro_rules! read {
 
 macro_rules! require {
     ($notes:ident, $t:ident, $key:expr, needed $message:literal, $help:literal) => {
-        if !$t.has($key) {
-            $notes.missing($t.span, $message, $help);
+        if !$t.has_key($key) {
+            $notes.report_missing($t.span, $message, $help);
         }
     };
     ($notes:ident, $t:ident, $key:expr, $($default:tt)*) => {};
@@ -305,7 +305,8 @@ macro_rules! write {
         $entries.extend($crate::section::list_of($setting).map(|toml| ($key, toml)))
     };
     (table $entries:ident, $key:expr, $setting:expr) => {
-        $entries.extend($setting.as_ref().map(|table| ($key, $crate::section::inline(table))))
+        $entries
+            .extend($setting.as_ref().map(|table| ($key, $crate::section::to_inline_table(table))))
     };
     // Sections are written after the one that contains them.
     (sections $entries:ident, $key:expr, $setting:expr) => {};
@@ -313,7 +314,7 @@ macro_rules! write {
 
 macro_rules! plain {
     (key $setting:expr) => {
-        $setting.as_ref().map(|at| $crate::parameter::Parameter::plain(&at.value))
+        $setting.as_ref().map(|at| $crate::parameter::Parameter::to_plain_text(&at.value))
     };
     (list $setting:expr) => {
         $setting.as_ref().map(|at| $crate::section::plain_list(&at.value))
@@ -347,29 +348,29 @@ pub(crate) fn list_type<T>(form: crate::form::Form<T>) -> ValueType {
 
 /// The value of a setting in TOML.
 pub(crate) fn value_of<T: Parameter>(setting: &Setting<T>) -> Option<String> {
-    setting.as_ref()?.value.toml()
+    setting.as_ref()?.value.to_toml()
 }
 
 /// An array in TOML.
 pub(crate) fn list_of<T: Parameter>(setting: &Setting<Vec<At<T>>>) -> Option<String> {
-    let items = setting.as_ref()?.value.iter().filter_map(|at| at.value.toml());
+    let items = setting.as_ref()?.value.iter().filter_map(|at| at.value.to_toml());
     Some(format!("[{}]", items.collect::<Vec<_>>().join(", ")))
 }
 
 /// An array for display.
 pub(crate) fn plain_list<T: Parameter>(items: &[At<T>]) -> String {
-    items.iter().map(|at| at.value.clone()).collect::<Vec<T>>().plain()
+    items.iter().map(|at| at.value.clone()).collect::<Vec<T>>().to_plain_text()
 }
 
 /// An inline table for display.
 pub(crate) fn plain_table(section: &impl FileSection) -> String {
-    let facts = section.facts().into_iter().map(|(key, value)| format!("{key} {value}"));
+    let facts = section.display_entries().into_iter().map(|(key, value)| format!("{key} {value}"));
     facts.collect::<Vec<_>>().join(", ")
 }
 
 /// An inline table in TOML.
-pub(crate) fn inline(section: &impl FileSection) -> String {
-    let entries = section.entries().into_iter().map(|(key, value)| format!("{key} = {value}"));
+pub(crate) fn to_inline_table(section: &impl FileSection) -> String {
+    let entries = section.toml_entries().into_iter().map(|(key, value)| format!("{key} = {value}"));
     match entries.collect::<Vec<_>>().join(", ") {
         set if set.is_empty() => "{}".to_owned(),
         set => format!("{{ {set} }}"),
@@ -384,12 +385,12 @@ pub(crate) fn read_all<S: FileSection>(
     title: &'static str,
 ) -> Vec<S> {
     let tables = t.take_sections(notes, key, title);
-    let tables = bounded(notes, tables, MAX_SECTIONS);
+    let tables = limit_sections(notes, tables, MAX_SECTIONS);
     tables.into_iter().map(|table| S::read_whole(notes, table)).collect()
 }
 
 /// At most this many sections of a kind, which limits everything derived from them.
-pub(crate) fn bounded<'t, 'i>(
+pub(crate) fn limit_sections<'t, 'i>(
     notes: &mut ProblemNotes,
     mut tables: Vec<TomlTable<'t, 'i>>,
     most: usize,
@@ -397,7 +398,7 @@ pub(crate) fn bounded<'t, 'i>(
     if let Some(beyond) = tables.get(most) {
         let message =
             format!("{} sections {} are too many: at most {most}", tables.len(), beyond.title);
-        notes.wrong(beyond.span, Wrong::new(message));
+        notes.report_wrong_value(beyond.span, Wrong::new(message));
         tables.truncate(most);
     }
     tables

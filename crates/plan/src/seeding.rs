@@ -28,29 +28,31 @@ impl Plan {
 
     /// The plan with its seed applied; without a seed it is unchanged, except that `{seed}` in
     /// arguments becomes 1.
-    pub fn seeded(&self) -> Plan {
+    pub fn to_seeded(&self) -> Plan {
         let mut plan = self.clone();
-        let given = self.seed_or_default();
+        let effective_seed = self.seed_or_default();
         for (number, phase) in plan.phases.iter_mut().enumerate() {
             for (place, load) in phase.loads.iter_mut().enumerate() {
                 load.argv
                     .iter_mut()
-                    .for_each(|word| *word = word.replace(SEED_MARK, &given.to_string()));
+                    .for_each(|word| *word = word.replace(SEED_MARK, &effective_seed.to_string()));
                 if let Some(seed) = self.seed {
                     load.start_delay +=
-                        drawn(seed, RandomStream::Loads, number, place, MAX_SEED_DELAY);
+                        draw_delay(seed, RandomStream::Loads, number, place, MAX_SEED_DELAY);
                     seed_stress_ng(load, seed);
                 }
             }
             for (place, measure) in phase.measures.iter_mut().enumerate() {
                 if let Workload::Program(program) = &mut measure.workload {
                     let words = program.command.iter_mut().flat_map(|command| &mut command.0);
-                    words.for_each(|word| *word = word.replace(SEED_MARK, &given.to_string()));
+                    words.for_each(|word| {
+                        *word = word.replace(SEED_MARK, &effective_seed.to_string())
+                    });
                     continue;
                 }
                 let Some(seed) = self.seed else { continue };
                 let shift =
-                    drawn(seed, RandomStream::Timers, number, place, longest_shift(measure));
+                    draw_delay(seed, RandomStream::Timers, number, place, longest_shift(measure));
                 measure.threads.iter_mut().for_each(|thread| thread.start_offset += shift);
             }
         }
@@ -76,16 +78,16 @@ fn seed_stress_ng(load: &mut LoadPlan, seed: u64) {
 }
 
 /// A uniform value from 0 to below `below`: a hash of its purpose.
-fn drawn(seed: u64, stream: RandomStream, phase: usize, place: usize, below: Nanos) -> Nanos {
+fn draw_delay(seed: u64, stream: RandomStream, phase: usize, place: usize, below: Nanos) -> Nanos {
     let parts = [stream as u64, phase as u64, place as u64];
-    let hash = parts.into_iter().fold(mixed(seed), |hash, part| mixed(hash ^ part));
+    let hash = parts.into_iter().fold(mix_state(seed), |hash, part| mix_state(hash ^ part));
     let below = u128::try_from(below.ns()).unwrap_or(0);
     Nanos(((u128::from(hash) * below) >> 64) as i64)
 }
 
 /// The output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
 /// generators, OOPSLA 2014).
-fn mixed(state: u64) -> u64 {
+fn mix_state(state: u64) -> u64 {
     let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -100,23 +102,23 @@ mod tests {
     fn the_seed_mixer_matches_its_published_values() {
         // The first outputs of SplitMix64 from state 1234567, as in the test of the reference
         // implementation.
-        assert_eq!(mixed(1_234_567), 6_457_827_717_110_365_317);
+        assert_eq!(mix_state(1_234_567), 6_457_827_717_110_365_317);
     }
 
     #[test]
     fn drawn_offsets_are_uniform_within_their_bound() {
         let all: Vec<i64> = (0..1000)
-            .map(|seed| drawn(seed, RandomStream::Loads, 0, 0, Nanos::MILLI).ns())
+            .map(|seed| draw_delay(seed, RandomStream::Loads, 0, 0, Nanos::MILLI).ns())
             .collect();
         assert!(all.iter().all(|ns| (0..1_000_000).contains(ns)));
         for quarter in 0..4 {
             let inside = all.iter().filter(|ns| **ns / 250_000 == quarter).count();
             assert!((200..300).contains(&inside), "{inside}");
         }
-        assert_eq!(drawn(7, RandomStream::Timers, 0, 0, Nanos::ZERO), Nanos::ZERO);
+        assert_eq!(draw_delay(7, RandomStream::Timers, 0, 0, Nanos::ZERO), Nanos::ZERO);
         assert_ne!(
-            drawn(7, RandomStream::Timers, 0, 0, Nanos::SECOND),
-            drawn(7, RandomStream::Loads, 0, 0, Nanos::SECOND)
+            draw_delay(7, RandomStream::Timers, 0, 0, Nanos::SECOND),
+            draw_delay(7, RandomStream::Loads, 0, 0, Nanos::SECOND)
         );
     }
 }

@@ -21,7 +21,7 @@ use crate::values;
 use crate::words::{CpuChoice, DmaLatency, LoadOutput, OnExit, Placement, SystressFormat, Word};
 use properties::Properties;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
-use scan::{STANZAS, Stanza, stanzas};
+use scan::{STANZAS, Stanza, scan_stanzas};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,19 +29,19 @@ use std::sync::Arc;
 /// errors.
 pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experiment, Problems) {
     let mut notes = ProblemNotes::new(source.clone(), options);
-    let found = stanzas(&source.text, &mut notes);
+    let found = scan_stanzas(&source.text, &mut notes);
     let mut main: Option<&Stanza> = None;
     let (mut timers, mut programs) = (BTreeMap::new(), BTreeMap::new());
     for stanza in &found {
         match stanza.name {
             "main" => only_one(&mut main, stanza, &mut notes),
-            "timer_thread" => numbered(&mut timers, stanza, &mut notes),
-            "program" => numbered(&mut programs, stanza, &mut notes),
-            other => notes.unknown(stanza.span, other, "a systress file", &STANZAS),
+            "timer_thread" => add_by_index(&mut timers, stanza, &mut notes),
+            "program" => add_by_index(&mut programs, stanza, &mut notes),
+            other => notes.report_unknown_word(stanza.span, other, "a systress file", &STANZAS),
         }
     }
     let mut groups = Groups::default();
-    let (settings, format) = settings(main, &mut groups, &mut notes);
+    let (settings, format) = read_settings(main, &mut groups, &mut notes);
     let experiment = Experiment {
         source: source.clone(),
         format: SourceFormat::Systress,
@@ -55,11 +55,11 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
             .iter()
             .map(|(index, stanza)| timer_thread(*index, stanza, format, &mut groups, &mut notes))
             .collect(),
-        loads: programs.values().map(|one| program(one, &mut groups, &mut notes)).collect(),
+        loads: programs.values().map(|one| read_program(one, &mut groups, &mut notes)).collect(),
         phases: Vec::new(),
         warnings: Vec::new(),
     };
-    let partition = groups.partition(&mut notes);
+    let partition = groups.into_partition(&mut notes);
     (Experiment { partition, ..experiment }, notes.problems)
 }
 
@@ -69,15 +69,15 @@ fn only_one<'t>(
     notes: &mut ProblemNotes,
 ) {
     if let Some(index) = &stanza.index {
-        notes.wrong(index.span, Wrong::new("`main` has no index"));
+        notes.report_wrong_value(index.span, Wrong::new("`main` has no index"));
     }
     match main {
         None => *main = Some(stanza),
-        Some(first) => twice(stanza, first, "there can be only one `main`", notes),
+        Some(first) => report_duplicate(stanza, first, "there can be only one `main`", notes),
     }
 }
 
-fn numbered<'t>(
+fn add_by_index<'t>(
     by_index: &mut BTreeMap<u32, &'t Stanza<'t>>,
     stanza: &'t Stanza<'t>,
     notes: &mut ProblemNotes,
@@ -88,20 +88,27 @@ fn numbered<'t>(
             stanza.name,
             by_index.keys().last().map_or(0, |last| last + 1)
         );
-        return notes.missing(stanza.span, &format!("`{}` needs an index", stanza.name), &help);
+        return notes.report_missing(
+            stanza.span,
+            &format!("`{}` needs an index", stanza.name),
+            &help,
+        );
     };
-    let index = match number(written.value)
-        .and_then(|n| values::count(n, 0, u64::from(MAX_SYSTRESS_INDEX)))
+    let index = match parse_number(written.value)
+        .and_then(|n| values::check_count(n, 0, u64::from(MAX_SYSTRESS_INDEX)))
     {
         Ok(index) => index as u32,
-        Err(wrong) => return notes.wrong(written.span, wrong),
+        Err(wrong) => return notes.report_wrong_value(written.span, wrong),
     };
     match by_index.get(&index) {
-        Some(first) => {
-            twice(stanza, first, &format!("there are two `{}[{index}]`", stanza.name), notes)
-        }
+        Some(first) => report_duplicate(
+            stanza,
+            first,
+            &format!("there are two `{}[{index}]`", stanza.name),
+            notes,
+        ),
         None if by_index.len() == MAX_SECTIONS => {
-            notes.wrong(
+            notes.report_wrong_value(
                 stanza.span,
                 Wrong::new(format!("more than {MAX_SECTIONS} `{}` are too many", stanza.name)),
             );
@@ -112,13 +119,13 @@ fn numbered<'t>(
     }
 }
 
-fn twice(stanza: &Stanza, first: &Stanza, message: &str, notes: &mut ProblemNotes) {
+fn report_duplicate(stanza: &Stanza, first: &Stanza, message: &str, notes: &mut ProblemNotes) {
     let problem = Problem::error(ProblemKind::Reference, Some(stanza.span), message);
-    notes.problems.push(problem.related(first.span, "the first is here"));
+    notes.problems.push(problem.with_related(first.span, "the first is here"));
 }
 
 /// The properties of `main`, and the format of the result files.
-fn settings(
+fn read_settings(
     main: Option<&Stanza>,
     groups: &mut Groups,
     notes: &mut ProblemNotes,
@@ -132,22 +139,25 @@ fn settings(
     };
     let mut format = At::new(nowhere, SystressFormat::Txt);
     let Some(main) = main else { return (settings, format) };
-    let mut p = Properties::of(main, notes);
-    settings.cpus =
-        p.take(notes, "cpu_affinity", values::cpus).map(|cpus| cpus.map(CpuChoice::Listed));
-    settings.refresh =
-        p.take(notes, "stats.period", |v| values::duration(v, MIN_REFRESH, MAX_REFRESH));
+    let mut p = Properties::from_stanza(main, notes);
+    settings.cpus = p
+        .read_property(notes, "cpu_affinity", values::parse_cpus)
+        .map(|cpus| cpus.map(CpuChoice::Listed));
+    settings.refresh = p.read_property(notes, "stats.period", |v| {
+        values::parse_duration(v, MIN_REFRESH, MAX_REFRESH)
+    });
     format = p
-        .take(notes, "stats.format", |v| values::word(&v.to_lowercase(), "a layout"))
+        .read_property(notes, "stats.format", |v| values::parse_word(&v.to_lowercase(), "a layout"))
         .unwrap_or(format);
-    settings.cpu_load = p.take(notes, "stats.cpu_load", all).or(settings.cpu_load);
+    settings.cpu_load =
+        p.read_property(notes, "stats.cpu_load", parse_all_cpus).or(settings.cpu_load);
     settings.memory_lock = Some(p.take_flag(notes, "memlock"));
-    groups.main = cgroup(&mut p, notes);
-    if let Some(level) = p.take(notes, "dbg_level", number) {
+    groups.main = read_cgroup(&mut p, notes);
+    if let Some(level) = p.read_property(notes, "dbg_level", parse_number) {
         let message = "`dbg_level` has no effect: punctual has its own options for verbosity";
         notes
             .problems
-            .push(Problem::error(ProblemKind::Value, Some(level.span), message).warning());
+            .push(Problem::error(ProblemKind::Value, Some(level.span), message).into_warning());
     }
     p.finish(notes);
     (settings, format)
@@ -161,16 +171,21 @@ fn timer_thread(
     notes: &mut ProblemNotes,
 ) -> MeasureSpec {
     let span = stanza.span;
-    let mut p = Properties::of(stanza, notes);
-    let (policy, priority) = scheduling(&mut p, notes);
-    let cpus = p.take(notes, "cpu_affinity", values::cpus).map(|cpus| cpus.map(CpuChoice::Listed));
-    let duration =
-        p.take(notes, "lifetime.duration", |v| values::duration(v, Nanos::MICRO, MAX_DURATION));
-    let range =
-        p.take(notes, "stats.histo_size", |v| values::duration(v, Nanos::MICRO, MAX_LATENCY));
-    let file = p.take(notes, "stats.filename", values::path);
-    let period = p.take(notes, "period", |v| values::duration(v, MIN_PERIOD, MAX_PERIOD));
-    groups.threads.extend(cgroup(&mut p, notes).map(|group| (group, cpus.clone())));
+    let mut p = Properties::from_stanza(stanza, notes);
+    let (policy, priority) = read_scheduling(&mut p, notes);
+    let cpus = p
+        .read_property(notes, "cpu_affinity", values::parse_cpus)
+        .map(|cpus| cpus.map(CpuChoice::Listed));
+    let duration = p.read_property(notes, "lifetime.duration", |v| {
+        values::parse_duration(v, Nanos::MICRO, MAX_DURATION)
+    });
+    let range = p.read_property(notes, "stats.histo_size", |v| {
+        values::parse_duration(v, Nanos::MICRO, MAX_LATENCY)
+    });
+    let file = p.read_property(notes, "stats.filename", values::check_path);
+    let period =
+        p.read_property(notes, "period", |v| values::parse_duration(v, MIN_PERIOD, MAX_PERIOD));
+    groups.threads.extend(read_cgroup(&mut p, notes).map(|group| (group, cpus.clone())));
     p.finish(notes);
     let ending = format.value.word();
     let file = file.unwrap_or_else(|| At::new(span, format!("timer_thread{index:02}.{ending}")));
@@ -198,24 +213,26 @@ fn timer_thread(
     }
 }
 
-fn program(stanza: &Stanza, groups: &mut Groups, notes: &mut ProblemNotes) -> LoadSpec {
-    let mut p = Properties::of(stanza, notes);
-    let (policy, priority) = scheduling(&mut p, notes);
+fn read_program(stanza: &Stanza, groups: &mut Groups, notes: &mut ProblemNotes) -> LoadSpec {
+    let mut p = Properties::from_stanza(stanza, notes);
+    let (policy, priority) = read_scheduling(&mut p, notes);
     let load = LoadSpec {
         span: stanza.span,
-        command: p.take(notes, "cmdline", values::command),
-        cpus: p.take(notes, "cpu_affinity", values::cpus).map(|cpus| cpus.map(CpuChoice::Listed)),
+        command: p.read_property(notes, "cmdline", values::split_command),
+        cpus: p
+            .read_property(notes, "cpu_affinity", values::parse_cpus)
+            .map(|cpus| cpus.map(CpuChoice::Listed)),
         policy,
         priority,
-        stdout: p.take(notes, "output.out", file),
-        stderr: p.take(notes, "output.err", file),
+        stdout: p.read_property(notes, "output.out", parse_output_file),
+        stderr: p.read_property(notes, "output.err", parse_output_file),
         on_success: on_exit(&mut p, stanza, "termination.ok", notes),
         on_failure: on_exit(&mut p, stanza, "termination.ko", notes),
         ..LoadSpec::default()
     };
-    groups.programs.extend(cgroup(&mut p, notes).map(|group| (group, load.cpus.clone())));
-    if !p.has("cmdline") {
-        notes.missing(
+    groups.programs.extend(read_cgroup(&mut p, notes).map(|group| (group, load.cpus.clone())));
+    if !p.has_key("cmdline") {
+        notes.report_missing(
             stanza.span,
             "this program has no command",
             "write `cmdline` and the command",
@@ -225,17 +242,22 @@ fn program(stanza: &Stanza, groups: &mut Groups, notes: &mut ProblemNotes) -> Lo
     load
 }
 
-fn scheduling(
+fn read_scheduling(
     p: &mut Properties,
     notes: &mut ProblemNotes,
 ) -> (Setting<Policy>, Setting<Priority>) {
-    let policy = p.take(notes, "sched.policy", values::policy);
-    (policy, p.take(notes, "sched.priority", |v| number(v).and_then(values::priority)))
+    let policy = p.read_property(notes, "sched.policy", values::parse_policy);
+    (
+        policy,
+        p.read_property(notes, "sched.priority", |v| {
+            parse_number(v).and_then(values::check_priority)
+        }),
+    )
 }
 
 /// The name of a cgroup, which may be written as a path from the root.
-fn cgroup(p: &mut Properties, notes: &mut ProblemNotes) -> Option<At<String>> {
-    p.take(notes, "cgroup", |text| values::name(text.trim_start_matches('/')))
+fn read_cgroup(p: &mut Properties, notes: &mut ProblemNotes) -> Option<At<String>> {
+    p.read_property(notes, "cgroup", |text| values::check_name(text.trim_start_matches('/')))
 }
 
 /// The CPUs of a stanza.
@@ -253,7 +275,7 @@ impl Groups {
     /// The partition that they ask for, made or found: the group of the timer threads, which their
     /// CPUs are for; the one of `main` is for everything else. A task is in the group that has its
     /// CPUs: what cannot be so is warned of.
-    fn partition(self, notes: &mut ProblemNotes) -> Option<PartitionSpec> {
+    fn into_partition(self, notes: &mut ProblemNotes) -> Option<PartitionSpec> {
         let Groups { main, threads, programs } = self;
         let listed = |cpus: &StanzaCpus| match cpus.as_ref().map(|at| &at.value) {
             Some(CpuChoice::Listed(cpus)) => Some(cpus.clone()),
@@ -261,36 +283,40 @@ impl Groups {
         };
         let rest = main.as_ref().map(|group| group.value.clone());
         let is_rest = |group: &At<String>| rest.as_ref() == Some(&group.value);
-        let mut own: Option<(At<String>, CpuSet)> = None;
+        let mut own_group: Option<(At<String>, CpuSet)> = None;
         for (group, cpus) in threads.iter().filter(|(group, _)| !is_rest(group)) {
-            match (listed(cpus), &mut own) {
-                (Some(cpus), None) => own = Some((group.clone(), cpus)),
+            match (listed(cpus), &mut own_group) {
+                (Some(cpus), None) => own_group = Some((group.clone(), cpus)),
                 (Some(cpus), Some((first, all))) if first.value == group.value => {
                     *all = all.union(&cpus);
                 }
-                (None, _) => warn(group, "its CPUs (`cpu_affinity`) are not named", notes),
+                (None, _) => {
+                    warn_of_cgroup(group, "its CPUs (`cpu_affinity`) are not named", notes)
+                }
                 (Some(_), Some((first, _))) => {
-                    let why = format!("`{}` is the partition already", first.value);
-                    warn(group, &why, notes);
+                    let reason = format!("`{}` is the partition already", first.value);
+                    warn_of_cgroup(group, &reason, notes);
                 }
             }
         }
-        let none = CpuSet::new();
-        let apart = own.as_ref().map_or(&none, |(_, cpus)| cpus);
+        let no_cpus = CpuSet::new();
+        let partition_cpus = own_group.as_ref().map_or(&no_cpus, |(_, cpus)| cpus);
         for (group, cpus) in threads.iter().filter(|(group, _)| is_rest(group)).chain(&programs) {
-            let asked = own.as_ref().is_some_and(|(own, _)| own.value == group.value);
+            let names_partition =
+                own_group.as_ref().is_some_and(|(own, _)| own.value == group.value);
             let cpus = listed(cpus);
-            let inside = cpus.as_ref().is_some_and(|cpus| cpus.is_subset(apart));
-            if !asked && !is_rest(group) {
-                warn(group, "no timer thread and not `main` names it", notes);
-            } else if asked != inside {
-                warn(group, "its CPUs (`cpu_affinity`) are another group's", notes);
+            let inside = cpus.as_ref().is_some_and(|cpus| cpus.is_subset(partition_cpus));
+            if !names_partition && !is_rest(group) {
+                warn_of_cgroup(group, "no timer thread and not `main` names it", notes);
+            } else if names_partition != inside {
+                warn_of_cgroup(group, "its CPUs (`cpu_affinity`) are another group's", notes);
             }
         }
-        let (group, cpus) = match own {
+        let (group, cpus) = match own_group {
             Some(own) => own,
             None => {
-                main.iter().for_each(|group| warn(group, "no timer thread has another", notes));
+                main.iter()
+                    .for_each(|group| warn_of_cgroup(group, "no timer thread has another", notes));
                 return None;
             }
         };
@@ -306,11 +332,11 @@ impl Groups {
 }
 
 /// The group of a task cannot be the one that is named.
-fn warn(group: &At<String>, why: &str, notes: &mut ProblemNotes) {
+fn warn_of_cgroup(group: &At<String>, why: &str, notes: &mut ProblemNotes) {
     let message = format!("`cgroup {}` has no effect: {why}", group.value);
-    let problem = Problem::error(ProblemKind::Value, Some(group.span), message).warning();
+    let problem = Problem::error(ProblemKind::Value, Some(group.span), message).into_warning();
     let help = "a task runs in the partition that has its CPUs: name them in `cpu_affinity`";
-    notes.problems.push(problem.help(help));
+    notes.problems.push(problem.with_help(help));
 }
 
 /// The action at the end of a program. Without a setting there is none.
@@ -320,29 +346,29 @@ fn on_exit(
     key: &'static str,
     notes: &mut ProblemNotes,
 ) -> Setting<OnExit> {
-    let said = p.take(notes, key, |v| {
-        values::word(&v.to_lowercase(), "something to do when a program ends")
+    let said = p.read_property(notes, key, |v| {
+        values::parse_word(&v.to_lowercase(), "something to do when a program ends")
     });
     Some(said.unwrap_or(At::new(stanza.span, OnExit::Ignore)))
 }
 
-fn number(text: &str) -> Read<i64> {
+fn parse_number(text: &str) -> Read<i64> {
     text.parse().map_err(|_| {
-        Wrong::new(format!("`{}` is not a whole number", crate::escape::clipped(text)))
+        Wrong::new(format!("`{}` is not a whole number", crate::escape::clip_text(text)))
     })
 }
 
 /// The only value of `stats.cpu_load`.
-fn all(text: &str) -> Read<bool> {
+fn parse_all_cpus(text: &str) -> Read<bool> {
     match text {
         "all" => Ok(true),
         _ => Err(Wrong::new("only the load of all CPUs can be shown")
-            .help("write `all`, or leave it out")),
+            .with_help("write `all`, or leave it out")),
     }
 }
 
 /// A path; here `null` is an ordinary file name.
-fn file(text: &str) -> Read<LoadOutput> {
-    let path = values::path(text)?;
+fn parse_output_file(text: &str) -> Read<LoadOutput> {
+    let path = values::check_path(text)?;
     Ok(LoadOutput::File(if path == "null" { "./null".into() } else { path.into() }))
 }

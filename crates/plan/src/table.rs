@@ -1,6 +1,6 @@
 //! Reads a TOML table key by key, so that one pass finds every error of a file.
 
-use crate::escape::clipped;
+use crate::escape::clip_text;
 use crate::notes::{ProblemNotes, Read, Wrong};
 use crate::text::{At, Setting, Span};
 use toml::Spanned;
@@ -28,24 +28,24 @@ impl<'t, 'i> TomlTable<'t, 'i> {
         TomlTable { entries, span, title, asked: Vec::new() }
     }
 
-    fn entry(&mut self, key: &'static str) -> Option<&'t TomlValue<'i>> {
+    fn read_entry(&mut self, key: &'static str) -> Option<&'t TomlValue<'i>> {
         self.asked.push(key);
         self.entries.get(key)
     }
 
     /// A setting, if it is present and valid.
-    pub(crate) fn take<T>(
+    pub(crate) fn read_setting<T>(
         &mut self,
         notes: &mut ProblemNotes,
         key: &'static str,
         read: impl FnOnce(&DeValue<'i>) -> Read<T>,
     ) -> Setting<T> {
-        let entry = self.entry(key)?;
+        let entry = self.read_entry(key)?;
         let span = Span::from(entry.span());
         match read(entry.get_ref()) {
             Ok(value) => Some(At::new(span, value)),
             Err(wrong) => {
-                notes.wrong(span, wrong.about(key));
+                notes.report_wrong_value(span, wrong.with_key(key));
                 None
             }
         }
@@ -58,12 +58,12 @@ impl<'t, 'i> TomlTable<'t, 'i> {
         key: &'static str,
         read: impl Fn(&DeValue<'i>) -> Read<T>,
     ) -> Setting<Vec<At<T>>> {
-        let entry = self.entry(key)?;
+        let entry = self.read_entry(key)?;
         let span = Span::from(entry.span());
         let Some(items) = entry.get_ref().as_array() else {
-            let wrong = mismatch(entry.get_ref(), "an array of strings")
-                .help(format!("write `{key} = [\"…\"]`"));
-            notes.wrong(span, wrong.about(key));
+            let wrong = type_mismatch(entry.get_ref(), "an array of strings")
+                .with_help(format!("write `{key} = [\"…\"]`"));
+            notes.report_wrong_value(span, wrong.with_key(key));
             return None;
         };
         let mut list = Vec::new();
@@ -71,7 +71,7 @@ impl<'t, 'i> TomlTable<'t, 'i> {
             let at = Span::from(item.span());
             match read(item.get_ref()) {
                 Ok(value) => list.push(At::new(at, value)),
-                Err(wrong) => notes.wrong(at, wrong.about(key)),
+                Err(wrong) => notes.report_wrong_value(at, wrong.with_key(key)),
             }
         }
         Some(At::new(span, list))
@@ -84,16 +84,17 @@ impl<'t, 'i> TomlTable<'t, 'i> {
         key: &'static str,
         title: &'static str,
     ) -> Option<TomlTable<'t, 'i>> {
-        let entry = self.entry(key)?;
+        let entry = self.read_entry(key)?;
         let span = Span::from(entry.span());
         match entry.get_ref() {
             DeValue::Table(entries) => Some(TomlTable::new(entries, span, title)),
             DeValue::Array(_) => {
-                notes.wrong(span, Wrong::new(format!("there can be only one {title}")));
+                notes
+                    .report_wrong_value(span, Wrong::new(format!("there can be only one {title}")));
                 None
             }
             other => {
-                notes.wrong(span, mismatch(other, "a table").about(key));
+                notes.report_wrong_value(span, type_mismatch(other, "a table").with_key(key));
                 None
             }
         }
@@ -106,44 +107,44 @@ impl<'t, 'i> TomlTable<'t, 'i> {
         key: &'static str,
         title: &'static str,
     ) -> Vec<TomlTable<'t, 'i>> {
-        let Some(entry) = self.entry(key) else { return Vec::new() };
+        let Some(entry) = self.read_entry(key) else { return Vec::new() };
         let span = Span::from(entry.span());
         match entry.get_ref() {
             DeValue::Array(items) => {
-                items.iter().filter_map(|item| section(notes, item, title)).collect()
+                items.iter().filter_map(|item| read_section(notes, item, title)).collect()
             }
             DeValue::Table(entries) => {
                 let wrong = Wrong::new(format!("there can be several sections `{key}`"));
-                notes.wrong(span, wrong.help(format!("write `[[{key}]]`")));
+                notes.report_wrong_value(span, wrong.with_help(format!("write `[[{key}]]`")));
                 vec![TomlTable::new(entries, span, title)]
             }
             other => {
-                let wrong = mismatch(other, "a table")
-                    .help(format!("write `[[{key}]]` on a line of its own"));
-                notes.wrong(span, wrong.about(key));
+                let wrong = type_mismatch(other, "a table")
+                    .with_help(format!("write `[[{key}]]` on a line of its own"));
+                notes.report_wrong_value(span, wrong.with_key(key));
                 Vec::new()
             }
         }
     }
 
     /// Every key with its value, in the order of the file: for tables whose keys are user-defined.
-    pub(crate) fn entries(&self) -> Vec<(&'t str, Span, &'t TomlValue<'i>)> {
-        let all = self
+    pub(crate) fn sorted_entries(&self) -> Vec<(&'t str, Span, &'t TomlValue<'i>)> {
+        let located_entries = self
             .entries
             .iter()
             .map(|(key, value)| (key.get_ref().as_ref(), Span::from(key.span()), value));
-        let mut all: Vec<(&str, Span, &TomlValue)> = all.collect();
-        all.sort_by_key(|(_, span, _)| span.start);
-        all
+        let mut entry_list: Vec<(&str, Span, &TomlValue)> = located_entries.collect();
+        entry_list.sort_by_key(|(_, span, _)| span.start);
+        entry_list
     }
 
     /// The text of a key that was read but not understood.
-    pub(crate) fn text(&self, key: &str) -> Option<&'t str> {
+    pub(crate) fn key_text(&self, key: &str) -> Option<&'t str> {
         self.entries.get(key)?.get_ref().as_str()
     }
 
     /// Whether the key is present, valid or not.
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has_key(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }
 
@@ -154,12 +155,12 @@ impl<'t, 'i> TomlTable<'t, 'i> {
             if self.asked.contains(&word) {
                 continue;
             }
-            notes.unknown(Span::from(key.span()), word, self.title, &self.asked);
+            notes.report_unknown_word(Span::from(key.span()), word, self.title, &self.asked);
         }
     }
 }
 
-fn section<'t, 'i>(
+fn read_section<'t, 'i>(
     notes: &mut ProblemNotes,
     item: &'t TomlValue<'i>,
     title: &'static str,
@@ -168,14 +169,14 @@ fn section<'t, 'i>(
     match item.get_ref() {
         DeValue::Table(entries) => Some(TomlTable::new(entries, span, title)),
         other => {
-            notes.wrong(span, mismatch(other, "a table"));
+            notes.report_wrong_value(span, type_mismatch(other, "a table"));
             None
         }
     }
 }
 
 /// A value of the wrong type.
-pub(crate) fn mismatch(found: &DeValue<'_>, expected: &str) -> Wrong {
+pub(crate) fn type_mismatch(found: &DeValue<'_>, expected: &str) -> Wrong {
     let found = match found {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",
@@ -188,36 +189,36 @@ pub(crate) fn mismatch(found: &DeValue<'_>, expected: &str) -> Wrong {
     Wrong::new(format!("expected {expected}, found {found}"))
 }
 
-pub(crate) fn text<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
+pub(crate) fn read_string<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
     match value {
         DeValue::String(text) => Ok(text),
-        DeValue::Integer(number) => Err(mismatch(value, "a string")
-            .help(format!("put it in quotes: `\"{}\"`", clipped(number.as_str())))),
-        other => Err(mismatch(other, "a string")),
+        DeValue::Integer(number) => Err(type_mismatch(value, "a string")
+            .with_help(format!("put it in quotes: `\"{}\"`", clip_text(number.as_str())))),
+        other => Err(type_mismatch(other, "a string")),
     }
 }
 
 /// The text of a duration.
-pub(crate) fn span<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
+pub(crate) fn read_duration_text<'v>(value: &'v DeValue<'_>) -> Read<&'v str> {
     let number = match value {
         DeValue::Integer(number) => number.as_str(),
         DeValue::Float(number) => number.as_str(),
-        other => return text(other),
+        other => return read_string(other),
     };
-    let number = clipped(number);
+    let number = clip_text(number);
     let units = format!(
         "put a unit behind it and both in quotes: `\"{number}s\"`, `\"{number}ms\"` or \
          `\"{number}us\"`"
     );
-    Err(mismatch(value, "a duration").help(units))
+    Err(type_mismatch(value, "a duration").with_help(units))
 }
 
-pub(crate) fn integer(value: &DeValue<'_>) -> Read<i64> {
-    let DeValue::Integer(number) = value else { return Err(mismatch(value, "an integer")) };
+pub(crate) fn read_integer(value: &DeValue<'_>) -> Read<i64> {
+    let DeValue::Integer(number) = value else { return Err(type_mismatch(value, "an integer")) };
     let read = i64::from_str_radix(number.as_str(), number.radix());
-    read.map_err(|_| Wrong::new(format!("`{}` is too large a number", clipped(number.as_str()))))
+    read.map_err(|_| Wrong::new(format!("`{}` is too large a number", clip_text(number.as_str()))))
 }
 
-pub(crate) fn boolean(value: &DeValue<'_>) -> Read<bool> {
-    value.as_bool().ok_or_else(|| mismatch(value, "true or false"))
+pub(crate) fn read_boolean(value: &DeValue<'_>) -> Read<bool> {
+    value.as_bool().ok_or_else(|| type_mismatch(value, "true or false"))
 }

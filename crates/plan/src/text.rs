@@ -19,7 +19,7 @@ impl Span {
     }
 
     /// The span of `part` in `whole`, which it must be a slice of; else the start.
-    pub(crate) fn of(part: &str, whole: &str) -> Span {
+    pub(crate) fn from_slice(part: &str, whole: &str) -> Span {
         let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
         if start > whole.len() { Span::default() } else { Span { start, end: start + part.len() } }
     }
@@ -55,19 +55,19 @@ impl<T> At<T> {
 pub type Setting<T> = Option<At<T>>;
 
 /// Each value of a list; empty if it is not set.
-pub(crate) fn each<T>(list: &Setting<Vec<At<T>>>) -> &[At<T>] {
+pub(crate) fn list_items<T>(list: &Setting<Vec<At<T>>>) -> &[At<T>] {
     list.as_ref().map_or(&[], |at| &at.value)
 }
 
 /// A value that is in no file.
-pub(crate) fn set<T>(value: T) -> Setting<T> {
+pub(crate) fn to_setting<T>(value: T) -> Setting<T> {
     Some(At::new(Span::default(), value))
 }
 
 /// A list that is in no file; `None` if it is empty.
-pub(crate) fn list<T>(items: impl Iterator<Item = T>) -> Setting<Vec<At<T>>> {
+pub(crate) fn to_list_setting<T>(items: impl Iterator<Item = T>) -> Setting<Vec<At<T>>> {
     let items: Vec<At<T>> = items.map(|item| At::new(Span::default(), item)).collect();
-    if items.is_empty() { None } else { set(items) }
+    if items.is_empty() { None } else { to_setting(items) }
 }
 
 /// The language of an experiment file.
@@ -89,7 +89,7 @@ pub struct SourceText {
 }
 
 /// A text as a TOML string, escaped.
-pub fn quoted(text: &str) -> String {
+pub fn quote_toml(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
@@ -104,21 +104,21 @@ pub struct TextPlace {
 
 impl SourceText {
     /// A text shared by the experiment and its problems.
-    pub fn shared(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<SourceText> {
+    pub(crate) fn new_shared(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<SourceText> {
         Arc::new(SourceText { path: path.into(), text: text.into() })
     }
 
     /// Line and column of a byte; the end for a byte beyond it.
-    pub fn place(&self, offset: usize) -> TextPlace {
+    pub(crate) fn place_at(&self, offset: usize) -> TextPlace {
         let line_start = self.line_start(offset);
         let line = self.text[..line_start].bytes().filter(|b| *b == b'\n').count() + 1;
-        let column = self.text[line_start..self.floor(offset)].chars().count() + 1;
+        let column = self.text[line_start..self.floor_char_boundary(offset)].chars().count() + 1;
         TextPlace { line, column }
     }
 
     /// The first byte of the line that holds `offset`.
     pub(crate) fn line_start(&self, offset: usize) -> usize {
-        self.text[..self.floor(offset)].rfind('\n').map_or(0, |newline| newline + 1)
+        self.text[..self.floor_char_boundary(offset)].rfind('\n').map_or(0, |newline| newline + 1)
     }
 
     /// The line that starts at this byte, without its end.
@@ -129,7 +129,7 @@ impl SourceText {
     }
 
     /// The nearest character boundary at or before this byte.
-    pub(crate) fn floor(&self, offset: usize) -> usize {
+    pub(crate) fn floor_char_boundary(&self, offset: usize) -> usize {
         let mut at = offset.min(self.text.len());
         while !self.text.is_char_boundary(at) {
             at -= 1;
@@ -144,16 +144,16 @@ mod tests {
 
     #[test]
     fn places_count_characters_from_one() {
-        let text = SourceText::shared("x.toml", "a = 1\r\nµs = é\n");
-        assert_eq!(text.place(0), TextPlace { line: 1, column: 1 });
-        assert_eq!(text.place(7), TextPlace { line: 2, column: 1 });
-        assert_eq!(text.place(13), TextPlace { line: 2, column: 6 });
+        let text = SourceText::new_shared("x.toml", "a = 1\r\nµs = é\n");
+        assert_eq!(text.place_at(0), TextPlace { line: 1, column: 1 });
+        assert_eq!(text.place_at(7), TextPlace { line: 2, column: 1 });
+        assert_eq!(text.place_at(13), TextPlace { line: 2, column: 6 });
         assert_eq!(
-            text.place(14),
+            text.place_at(14),
             TextPlace { line: 2, column: 6 },
             "inside a character is its start"
         );
-        assert_eq!(text.place(1_000), TextPlace { line: 3, column: 1 });
+        assert_eq!(text.place_at(1_000), TextPlace { line: 3, column: 1 });
         assert_eq!(text.line_at(0), "a = 1");
     }
 }

@@ -9,7 +9,7 @@ use crate::plan::{
     ExplainPlan, Length, LoadPlan, MeasurePlan, PartitionPlan, PhasePlan, Plan, RecordPlan,
     SchedulingSpec,
 };
-use crate::text::{At, Setting, SourceFormat, SourceText, Span, list, set};
+use crate::text::{At, Setting, SourceFormat, SourceText, Span, to_list_setting, to_setting};
 use crate::words::{CpuChoice, RecordedEvents};
 use punctual_core::{CpuSet, PublishedResult, PublishedResults};
 use std::collections::HashSet;
@@ -19,83 +19,86 @@ impl Plan {
     /// The plan as an experiment with every setting written out.
     pub(crate) fn to_experiment(&self) -> Experiment {
         Experiment {
-            source: SourceText::shared(format!("{}.toml", self.name), ""),
+            source: SourceText::new_shared(format!("{}.toml", self.name), ""),
             format: SourceFormat::Toml,
-            settings: self.settings(),
+            settings: self.to_settings(),
             target: self.target.to_spec(),
-            partition: self.partition.as_ref().map(partition),
-            record: self.record.as_ref().map(record),
-            explain: self.explain.as_ref().map(explain),
-            published: self.published.as_ref().map(published),
+            partition: self.partition.as_ref().map(to_partition_spec),
+            record: self.record.as_ref().map(to_record_spec),
+            explain: self.explain.as_ref().map(to_explain_spec),
+            published: self.published.as_ref().map(to_published_spec),
             measures: self
                 .measures_in_order()
                 .into_iter()
-                .map(|measure| self.measure(measure))
+                .map(|measure| self.to_measure_spec(measure))
                 .collect(),
-            loads: self.each_load().map(load).collect(),
-            phases: self.phases.iter().map(phase).collect(),
+            loads: self.each_load().map(to_load_spec).collect(),
+            phases: self.phases.iter().map(to_phase_spec).collect(),
             warnings: Vec::new(),
         }
     }
 
-    pub(crate) fn settings(&self) -> Settings {
+    pub(crate) fn to_settings(&self) -> Settings {
         Settings {
-            name: set(self.name.clone()),
-            cpus: listed(&self.controller_cpus),
-            output: set(path(&self.output)),
-            forever: self.forever.then(|| at(true)),
+            name: to_setting(self.name.clone()),
+            cpus: listed_cpus(&self.controller_cpus),
+            output: to_setting(path_text(&self.output)),
+            forever: self.forever.then(|| to_unplaced(true)),
             ..self.to_spec()
         }
     }
 
-    pub(crate) fn measure(&self, measure: &MeasurePlan) -> MeasureSpec {
+    pub(crate) fn to_measure_spec(&self, measure: &MeasurePlan) -> MeasureSpec {
         let scheduling = measure.threads.first().map(|thread| thread.scheduling);
         let deadline = scheduling.and_then(|scheduling| match scheduling {
             SchedulingSpec::Deadline(parameters) => Some(parameters),
             _ => None,
         });
         let occurrences: Vec<(&PhasePlan, &MeasurePlan)> =
-            self.occurrences(&measure.name).collect();
+            self.find_occurrences(&measure.name).collect();
         // A length that equals the phase's in every phase is written only there.
-        let own = occurrences.iter().any(|(phase, here)| here.length != whole(phase));
+        let has_own_length =
+            occurrences.iter().any(|(phase, here)| here.length != default_length(phase));
         MeasureSpec {
-            name: set(measure.name.clone()),
+            name: to_setting(measure.name.clone()),
             workload: measure.workload.spec(),
-            cpus: listed(&measure.cpus),
-            threads: set(measure.placement),
-            policy: scheduling.map(|scheduling| at(scheduling.policy())),
-            priority: scheduling.and_then(SchedulingSpec::priority).map(at),
-            runtime: deadline.map(|parameters| at(parameters.runtime)),
-            deadline: deadline.map(|of| of.deadline).or(measure.deadline).map(at),
+            cpus: listed_cpus(&measure.cpus),
+            threads: to_setting(measure.placement),
+            policy: scheduling.map(|scheduling| to_unplaced(scheduling.policy())),
+            priority: scheduling.and_then(SchedulingSpec::priority).map(to_unplaced),
+            runtime: deadline.map(|parameters| to_unplaced(parameters.runtime)),
+            deadline: deadline.map(|of| of.deadline).or(measure.deadline).map(to_unplaced),
             duration: match measure.length {
-                Length::Duration(duration) if own => set(duration),
+                Length::Duration(duration) if has_own_length => to_setting(duration),
                 _ => None,
             },
             samples: match measure.length {
-                Length::Samples(samples) => set(samples),
+                Length::Samples(samples) => to_setting(samples),
                 _ => None,
             },
             histogram: Some(HistogramSpec {
                 span: Span::default(),
-                range: set(measure.histogram.range),
-                resolution: set(measure.histogram.resolution),
+                range: to_setting(measure.histogram.range),
+                resolution: to_setting(measure.histogram.resolution),
             }),
             phases: match occurrences.len() == self.phases.len() {
                 true => None,
-                false => set(occurrences.iter().map(|(phase, _)| at(phase.name.clone())).collect()),
+                false => to_setting(
+                    occurrences.iter().map(|(phase, _)| to_unplaced(phase.name.clone())).collect(),
+                ),
             },
             systress: measure.systress.as_ref().map(|file| SystressSpec {
                 span: Span::default(),
-                file: set(path(&file.path)),
-                format: set(file.format),
-                index: set(file.index),
+                file: to_setting(path_text(&file.path)),
+                format: to_setting(file.format),
+                index: to_setting(file.index),
             }),
             ..measure.to_spec()
         }
     }
 
     /// A measure in each phase that it runs in.
-    fn occurrences(&self, name: &str) -> impl Iterator<Item = (&PhasePlan, &MeasurePlan)> {
+    fn find_occurrences(&self, name: &str) -> impl Iterator<Item = (&PhasePlan, &MeasurePlan)> {
         let in_phase =
             move |phase: &PhasePlan| phase.measures.iter().position(|measure| measure.name == name);
         self.phases
@@ -125,11 +128,11 @@ impl Plan {
     }
 
     fn each_load(&self) -> impl Iterator<Item = &LoadPlan> {
-        let mut seen = HashSet::new();
+        let mut seen_names = HashSet::new();
         self.phases
             .iter()
             .flat_map(|phase| &phase.loads)
-            .filter(move |load| seen.insert(load.name.as_str()))
+            .filter(move |load| seen_names.insert(load.name.as_str()))
     }
 }
 
@@ -141,75 +144,75 @@ fn heads_all(measure: &MeasurePlan, rests: &[&[MeasurePlan]]) -> bool {
 }
 
 /// The default length of a measure.
-fn whole(phase: &PhasePlan) -> Length {
+fn default_length(phase: &PhasePlan) -> Length {
     phase.duration.map_or(Length::UntilInterrupted, Length::Duration)
 }
 
-fn published(published: &PublishedResults) -> PublishedSpec {
+fn to_published_spec(published: &PublishedResults) -> PublishedSpec {
     let result = |result: &PublishedResult| ResultSpec {
         span: Span::default(),
-        what: set(result.what.clone()),
-        value: set(result.value.clone()),
-        here: result.here.as_ref().and_then(|here| here.parse().ok()).map(at),
-        shape: result.shape.clone().map(at),
+        what: to_setting(result.what.clone()),
+        value: to_setting(result.value.clone()),
+        here: result.here.as_ref().and_then(|here| here.parse().ok()).map(to_unplaced),
+        shape: result.shape.clone().map(to_unplaced),
     };
     PublishedSpec {
         span: Span::default(),
-        source: set(published.source.clone()),
+        source: to_setting(published.source.clone()),
         result: published.results.iter().map(result).collect(),
     }
 }
 
-fn phase(phase: &PhasePlan) -> PhaseSpec {
+fn to_phase_spec(phase: &PhasePlan) -> PhaseSpec {
     PhaseSpec {
         span: Span::default(),
-        name: set(phase.name.clone()),
-        duration: phase.duration.map(at),
-        loads: list(phase.loads.iter().map(|load| load.name.clone())),
+        name: to_setting(phase.name.clone()),
+        duration: phase.duration.map(to_unplaced),
+        loads: to_list_setting(phase.loads.iter().map(|load| load.name.clone())),
     }
 }
 
-pub(crate) fn partition(partition: &PartitionPlan) -> PartitionSpec {
-    PartitionSpec { cpus: set(partition.cpus.clone()), ..partition.to_spec() }
+pub(crate) fn to_partition_spec(partition: &PartitionPlan) -> PartitionSpec {
+    PartitionSpec { cpus: to_setting(partition.cpus.clone()), ..partition.to_spec() }
 }
 
-pub(crate) fn record(record: &RecordPlan) -> RecordSpec {
+pub(crate) fn to_record_spec(record: &RecordPlan) -> RecordSpec {
     let groups = record.events.iter().map(|group| RecordedEvents::Group(*group));
     let named = record.tracepoints.iter().cloned().map(RecordedEvents::Tracepoint);
     RecordSpec {
-        events: set(groups.chain(named).map(at).collect()),
-        cpus: listed(&record.cpus),
+        events: to_setting(groups.chain(named).map(to_unplaced).collect()),
+        cpus: listed_cpus(&record.cpus),
         ..record.to_spec()
     }
 }
 
-pub(crate) fn explain(explain: &ExplainPlan) -> ExplainSpec {
+pub(crate) fn to_explain_spec(explain: &ExplainPlan) -> ExplainSpec {
     ExplainSpec {
-        events: set(explain.events.iter().map(|group| at(*group)).collect()),
+        events: to_setting(explain.events.iter().map(|group| to_unplaced(*group)).collect()),
         ..explain.to_spec()
     }
 }
 
-pub(crate) fn load(load: &LoadPlan) -> LoadSpec {
+pub(crate) fn to_load_spec(load: &LoadPlan) -> LoadSpec {
     LoadSpec {
-        name: set(load.name.clone()),
-        command: set(load.argv.clone()),
-        cpus: listed(&load.cpus),
-        policy: set(load.scheduling.policy()),
-        priority: load.scheduling.priority().map(at),
-        nice: load.scheduling.nice().map(at),
+        name: to_setting(load.name.clone()),
+        command: to_setting(load.argv.clone()),
+        cpus: listed_cpus(&load.cpus),
+        policy: to_setting(load.scheduling.policy()),
+        priority: load.scheduling.priority().map(to_unplaced),
+        nice: load.scheduling.nice().map(to_unplaced),
         ..load.to_spec()
     }
 }
 
-fn at<T>(value: T) -> At<T> {
+fn to_unplaced<T>(value: T) -> At<T> {
     At::new(Span::default(), value)
 }
 
-fn listed(cpus: &CpuSet) -> Setting<CpuChoice> {
-    set(CpuChoice::Listed(cpus.clone()))
+fn listed_cpus(cpus: &CpuSet) -> Setting<CpuChoice> {
+    to_setting(CpuChoice::Listed(cpus.clone()))
 }
 
-fn path(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -3,7 +3,7 @@
 use crate::experiment::{Experiment, MeasureSpec};
 use crate::plan::Plan;
 use crate::section::FileSection;
-use crate::text::quoted;
+use crate::text::quote_toml;
 use crate::words::Word;
 
 type TomlEntries = Vec<(&'static str, String)>;
@@ -13,7 +13,7 @@ impl Experiment {
     /// same plan.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
-        let settings = self.settings.entries();
+        let settings = self.settings.toml_entries();
         if !settings.is_empty() {
             write(&mut text, "[experiment]", settings);
         }
@@ -24,7 +24,9 @@ impl Experiment {
         write_each(&mut text, "[published]", &self.published);
         let results = self.published.iter().flat_map(|published| &published.result);
         write_each(&mut text, "[[published.result]]", results);
-        self.measures.iter().for_each(|spec| write(&mut text, "[[measure]]", measure(spec)));
+        self.measures
+            .iter()
+            .for_each(|spec| write(&mut text, "[[measure]]", measure_entries(spec)));
         write_each(&mut text, "[[load]]", &self.loads);
         write_each(&mut text, "[[phase]]", &self.phases);
         text
@@ -41,10 +43,10 @@ impl Plan {
 
 /// The keys of every measure with those of its kind: who measures, then what, then how long, and
 /// the use of the results.
-fn measure(spec: &MeasureSpec) -> TomlEntries {
-    let mut entries = spec.entries();
+fn measure_entries(spec: &MeasureSpec) -> TomlEntries {
+    let mut entries = spec.toml_entries();
     let names = entries.iter().take_while(|(key, _)| *key == "name").count();
-    entries.insert(names, ("kind", quoted(spec.workload.kind().word())));
+    entries.insert(names, ("kind", quote_toml(spec.workload.kind().word())));
     let who = ["name", "kind", "cpus", "threads", "policy", "priority", "runtime", "deadline"];
     let first = entries.iter().take_while(|(key, _)| who.contains(key)).count();
     entries.splice(first..first, spec.workload.entries());
@@ -56,7 +58,7 @@ fn write_each<'s, S: FileSection + 's>(
     header: &str,
     sections: impl IntoIterator<Item = &'s S>,
 ) {
-    sections.into_iter().for_each(|section| write(text, header, section.entries()));
+    sections.into_iter().for_each(|section| write(text, header, section.toml_entries()));
 }
 
 fn write(text: &mut String, header: &str, entries: TomlEntries) {

@@ -8,11 +8,11 @@ use crate::experiment::Experiment;
 use crate::limits::{MAX_PHASES, MAX_SECTIONS};
 use crate::notes::ProblemNotes;
 use crate::problem::{Problem, ProblemKind, Problems};
-use crate::section::{FileSection, bounded};
+use crate::section::{FileSection, limit_sections};
 use crate::table::TomlTable;
 use crate::text::{SourceFormat, SourceText, Span};
 use std::sync::Arc;
-pub(crate) use target::short as short_target;
+pub(crate) use target::parse_short_target as short_target;
 use toml::de::DeTable;
 
 /// Reads as much as possible and notes every problem. The experiment is complete only without
@@ -41,9 +41,9 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
     let explain = file.take_table(&mut notes, "explain", "`[explain]`");
     let target = file.take_table(&mut notes, "target", "`[target]`");
     let published = file.take_table(&mut notes, "published", "`[published]`");
-    let measures = bounded(&mut notes, measures, MAX_SECTIONS);
-    let loads = bounded(&mut notes, loads, MAX_SECTIONS);
-    let phases = bounded(&mut notes, phases, MAX_PHASES);
+    let measures = limit_sections(&mut notes, measures, MAX_SECTIONS);
+    let loads = limit_sections(&mut notes, loads, MAX_SECTIONS);
+    let phases = limit_sections(&mut notes, phases, MAX_PHASES);
     let experiment = Experiment {
         source: source.clone(),
         format: SourceFormat::Toml,
@@ -55,7 +55,7 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         published: published.map(|table| FileSection::read_whole(&mut notes, table)),
         measures: measures
             .into_iter()
-            .filter_map(|table| measure::measure(&mut notes, table))
+            .filter_map(|table| measure::read_measure(&mut notes, table))
             .collect(),
         loads: loads.into_iter().map(|table| FileSection::read_whole(&mut notes, table)).collect(),
         phases: phases
@@ -75,11 +75,11 @@ fn without_consequences(problems: Problems) -> Problems {
     let Some(first) = syntax.filter_map(|problem| problem.span).map(|span| span.start).min() else {
         return problems;
     };
-    let line = problems.source().text[..first].rfind('\n').map_or(0, |end| end + 1);
+    let line = problems.source_text().text[..first].rfind('\n').map_or(0, |end| end + 1);
     if problems.is_full() {
         return problems;
     }
-    problems.filtered(|problem| match problem.kind {
+    problems.into_filtered(|problem| match problem.kind {
         ProblemKind::Syntax => true,
         ProblemKind::Combination | ProblemKind::Reference => false,
         _ => problem.span.is_some_and(|span| span.start < line),

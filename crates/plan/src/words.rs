@@ -1,6 +1,6 @@
 //! The words of experiment files, besides those of [`punctual_core`].
 
-use crate::escape::clipped;
+use crate::escape::clip_text;
 use punctual_core::cycle::CycleKind;
 use punctual_core::event::{Group, NamedTracepoint};
 use punctual_core::{CpuSet, Nanos};
@@ -52,7 +52,7 @@ impl FromStr for ByteSize {
             .and_then(|number| number.checked_mul(unit));
         bytes
             .map(ByteSize)
-            .ok_or_else(|| format!("`{}` is not a size like `512MiB` or `4GiB`", clipped(text)))
+            .ok_or_else(|| format!("`{}` is not a size like `512MiB` or `4GiB`", clip_text(text)))
     }
 }
 
@@ -85,7 +85,7 @@ impl FromStr for Temperature {
             .flatten();
         value
             .map(Temperature)
-            .ok_or_else(|| format!("`{}` is not a temperature like `60C`", clipped(text)))
+            .ok_or_else(|| format!("`{}` is not a temperature like `60C`", clip_text(text)))
     }
 }
 
@@ -113,7 +113,8 @@ impl FromStr for Frequency {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Frequency, String> {
-        let wrong = || format!("`{}` is not a frequency like `1.5GHz` or `600MHz`", clipped(text));
+        let wrong =
+            || format!("`{}` is not a frequency like `1.5GHz` or `600MHz`", clip_text(text));
         let split = |(unit, khz): &(&str, u64)| Some((text.trim().strip_suffix(unit)?, *khz));
         let (number, unit) = FREQUENCIES.iter().find_map(split).ok_or_else(wrong)?;
         let (whole, part) = number.trim_end().split_once('.').unwrap_or((number.trim_end(), "0"));

@@ -253,15 +253,17 @@ fn real_time_everywhere_needs_force() {
     insta::assert_snapshot!(problems(&spinning), @"1:1: error: in the phase `main` real-time tasks could keep every CPU busy and lock the system up; leave a CPU out of their `cpus`, or run with `--force`");
     assert_eq!(with_timer("[[load]]; command = 'x'; policy = 'fifo'; cpus = '0-1'"), "");
     let force = punctual_plan::ResolveContext { force: true, ..context() };
-    let experiment = punctual_plan::load(
+    let experiment = punctual_plan::load_experiment(
         "x.toml".as_ref(),
         spinning.replace("; ", "\n").as_bytes(),
         &Default::default(),
     )
     .unwrap();
-    assert!(punctual_plan::resolve(&experiment, &context()).unwrap_err().force_suffices());
-    let resolved = punctual_plan::resolve(&experiment, &force).unwrap();
-    insta::assert_snapshot!(resolved.warnings.lines(), @"x.toml:1:1: warning: in the phase `main` real-time tasks could keep every CPU busy and lock the system up; allowed because of --force or `force = true`");
+    assert!(
+        punctual_plan::resolve_experiment(&experiment, &context()).unwrap_err().force_suffices()
+    );
+    let resolved = punctual_plan::resolve_experiment(&experiment, &force).unwrap();
+    insta::assert_snapshot!(resolved.warnings.format_lines(), @"x.toml:1:1: warning: in the phase `main` real-time tasks could keep every CPU busy and lock the system up; allowed because of --force or `force = true`");
 }
 
 #[test]

@@ -22,8 +22,8 @@ fn every_cell_is_resolved(path: &Path, bytes: &[u8]) {
     let read = |path: &Path| std::fs::read(path).map_err(|why| why.to_string());
     let lab = load_lab(path, bytes, &LoadOptions::default(), &read)
         .unwrap_or_else(|problems| panic!("{problems}"));
-    for cell in lab.cells().unwrap() {
-        let text = cell.experiment(Some(1));
+    for cell in lab.list_cells().unwrap() {
+        let text = cell.experiment_with_seed(Some(1));
         // The CPUs of the cell's virtual machine.
         let cpus: CpuSet = "0-3".parse().unwrap();
         let context = ResolveContext { online: cpus.clone(), present: cpus, ..context() };

@@ -1,11 +1,13 @@
 //! Files that are no experiment files, and the display of problems.
 
 use crate::support::{context, resolved};
-use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, Weight, load, load_and_resolve};
+use punctual_plan::{
+    LoadOptions, MAX_FILE_BYTES, ResolveContext, Weight, load_and_resolve, load_experiment,
+};
 use std::path::Path;
 
 fn refused(bytes: &[u8]) -> String {
-    load(Path::new("test.toml"), bytes, &LoadOptions::default()).unwrap_err().to_string()
+    load_experiment(Path::new("test.toml"), bytes, &LoadOptions::default()).unwrap_err().to_string()
 }
 
 #[test]
@@ -26,7 +28,12 @@ fn an_oversized_file_is_refused_immediately() {
      = help: check the path
     ");
     assert!(
-        load(Path::new("test.toml"), &vec![b'#'; MAX_FILE_BYTES], &LoadOptions::default()).is_ok()
+        load_experiment(
+            Path::new("test.toml"),
+            &vec![b'#'; MAX_FILE_BYTES],
+            &LoadOptions::default()
+        )
+        .is_ok()
     );
 }
 
@@ -86,7 +93,7 @@ fn control_characters_do_not_reach_the_terminal() {
     6 | x = ␛
       |     ^
     "#);
-    insta::assert_snapshot!(problems.lines(), @r"
+    insta::assert_snapshot!(problems.format_lines(), @r"
     evil\u{1b}[2J\n.toml:2:8: error: `kind`: `\u{1b}[31m\u{202e}` is not a kind of measure; one of `timer`, `syscall`, `switch`, `irq`, `mutex`, `heap`, `storage`, `netio`, `spin`, `testpoint-cost`, `program`, `entries`
     evil\u{1b}[2J\n.toml:4:1: error: `\n\u{7}` is not known in `[experiment]`; known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cool_below, cool_wait, governor, frequency, smt, cpu_load, keep_samples, require_real_time, force, on_violation, forever, calibrate
     evil\u{1b}[2J\n.toml:5:8: error: `name`: `\u{200b}` cannot be a name: it contains a character that is not printable
@@ -98,7 +105,7 @@ fn control_characters_do_not_reach_the_terminal() {
 fn problems_beyond_the_limit_are_counted_instead_of_shown() {
     let text: String = (0..5_000).map(|k| format!("key{k} = 1\n")).collect();
     let problems = resolved("test.toml", &text).unwrap_err();
-    assert_eq!(problems.errors(), 5_000);
+    assert_eq!(problems.error_count(), 5_000);
     let shown = problems.to_string();
     assert_eq!(shown.matches("error: ").count(), 50);
     assert!(
@@ -200,7 +207,7 @@ fn consequential_errors_are_not_reported() {
     // the file.
     let toml = "[[measure]]\nkind = 'timer'\nduration = '1 secnd'\n[[phase]]\nname = \
                 'a'\n[[phase]]\nname = 'b'\n";
-    insta::assert_snapshot!(resolved("test.toml", toml).unwrap_err().lines(), @"test.toml:3:12: error: `duration`: `secnd` is not a unit of time (ns, us, ms, s, min, h, d)");
+    insta::assert_snapshot!(resolved("test.toml", toml).unwrap_err().format_lines(), @"test.toml:3:12: error: `duration`: `secnd` is not a unit of time (ns, us, ms, s, min, h, d)");
 }
 
 #[test]
@@ -208,7 +215,7 @@ fn problems_are_available_as_machine_readable_rows() {
     let problems =
         resolved("test.toml", "[[measure]]\nkind = 'timer'\n[[phase]]\n[[load]]\ncommand = 'x'\n")
             .unwrap();
-    let rows: Vec<_> = problems.warnings.rows().collect();
+    let rows: Vec<_> = problems.warnings.problem_rows().collect();
     assert_eq!(
         (rows.len(), rows[0].weight, rows[0].file.as_str()),
         (1, Weight::Warning, "test.toml")
@@ -222,7 +229,7 @@ fn unknown_keys_of_toml_can_be_allowed_too() {
     let allowed = LoadOptions { allow_unknown: true };
     let (_, resolved) =
         load_and_resolve(Path::new("test.toml"), toml, &allowed, &context()).unwrap();
-    assert!(resolved.warnings.lines().contains("warning: `colour` is not known"));
+    assert!(resolved.warnings.format_lines().contains("warning: `colour` is not known"));
 }
 
 #[test]
@@ -231,7 +238,7 @@ fn a_system_without_cpus_is_refused() {
         ResolveContext { online: Default::default(), present: Default::default(), ..context() };
     let toml = b"[[measure]]\nkind = 'timer'\n";
     let refused = load_and_resolve(Path::new("test.toml"), toml, &LoadOptions::default(), &nothing);
-    assert!(refused.unwrap_err().lines().contains("which CPUs"));
+    assert!(refused.unwrap_err().format_lines().contains("which CPUs"));
 }
 
 #[test]
@@ -241,5 +248,5 @@ fn hostile_references_are_counted_quickly() {
     let list = "'laod',".repeat(100_000);
     let toml = format!("[[measure]]\nkind = 'timer'\n{loads}[[phase]]\nloads = [{list}]\n");
     // A search for the nearest name of each would take minutes.
-    assert_eq!(resolved("test.toml", &toml).unwrap_err().errors(), 100_000);
+    assert_eq!(resolved("test.toml", &toml).unwrap_err().error_count(), 100_000);
 }

@@ -10,7 +10,7 @@ fn read(text: &str) -> Result<Lab, String> {
         false => Err("no such file".to_owned()),
     };
     load_lab(Path::new("test.toml"), text.as_bytes(), &LoadOptions::default(), &read_file)
-        .map_err(|problems| problems.lines().replace("test.toml:", ""))
+        .map_err(|problems| problems.format_lines().replace("test.toml:", ""))
 }
 
 fn lab(text: &str) -> Lab {
@@ -51,7 +51,7 @@ command = "stress-ng --cpu 1"
 #[test]
 fn every_combination_but_the_excluded_is_a_cell() {
     let lab = lab(TWO_KERNELS);
-    let cells = lab.cells().unwrap();
+    let cells = lab.list_cells().unwrap();
     let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(
         names,
@@ -66,12 +66,12 @@ fn every_combination_but_the_excluded_is_a_cell() {
     );
     assert_eq!((lab.repeat, lab.seeds.unwrap().count(), lab.requirements.len()), (2, 3, 1));
     assert_eq!(
-        cells[0].experiment(Some(7)),
+        cells[0].experiment_with_seed(Some(7)),
         "[experiment]\nname = \"two\"\nseed = 7\n\n[[measure]]\nduration = \"1s\"\nkind = \
          \"timer\"\nname = \"timer\"\n\n[target]\ncmdline = \"quiet preempt=voluntary\"\nkernel = \
          \"6.1\"\nkind = \"vm\"\n"
     );
-    let loaded = cells[5].experiment(None);
+    let loaded = cells[5].experiment_with_seed(None);
     assert!(
         loaded.contains("kernel = \"6.12-rt\"")
             && loaded.contains("stress-ng")
@@ -88,8 +88,8 @@ fn isolation_of_a_lab_uses_isolcpus_or_a_partition() {
              'isolcpus', 'cpuset']\n"
         )
     };
-    let cells = lab(&text("isolated = '3'")).cells().unwrap();
-    let texts: Vec<String> = cells.iter().map(|cell| cell.experiment(None)).collect();
+    let cells = lab(&text("isolated = '3'")).list_cells().unwrap();
+    let texts: Vec<String> = cells.iter().map(|cell| cell.experiment_with_seed(None)).collect();
     assert!(!texts[0].contains('3'), "{}", texts[0]);
     assert!(texts[1].contains("cmdline = \"isolcpus=3\""), "{}", texts[1]);
     assert!(texts[2].contains("[partition]\ncpus = \"3\""), "{}", texts[2]);
@@ -102,17 +102,19 @@ fn an_axis_is_a_path_or_a_table_of_settings() {
                    'timer'\n[axes]\n'measure.a.period' = ['1ms', '500us']\npolicy = ['fifo', \
                    'rr']\n[axes.way]\nplain = {}\ntight = { measure.'*'.stop_above = '1ms', \
                    experiment.keep_samples = 10 }\n");
-    let cells = lab.cells().unwrap();
+    let cells = lab.list_cells().unwrap();
     assert_eq!(cells.len(), 8);
     assert_eq!(cells[7].name, "500us_rr_tight");
-    let text = cells[7].experiment(None);
+    let text = cells[7].experiment_with_seed(None);
     assert_eq!(text.matches("stop_above").count(), 2, "{text}");
     assert_eq!(
         (text.matches("period").count(), text.matches("policy = \"rr\"").count()),
         (1, 2),
         "{text}"
     );
-    cells.iter().for_each(|cell| drop(cell.check(&lab, &LoadOptions::default()).unwrap()));
+    cells
+        .iter()
+        .for_each(|cell| drop(cell.check_experiment(&lab, &LoadOptions::default()).unwrap()));
 }
 
 #[test]
@@ -178,7 +180,7 @@ fn mistakes_are_reported_with_their_place() {
 fn axes_that_contradict_the_experiment_are_refused() {
     let cells = |axes: &str| {
         lab(&format!("[lab]\nexperiment = 'base.toml'\n[axes]\n{axes}\n"))
-            .cells()
+            .list_cells()
             .unwrap_err()
             .to_string()
     };
@@ -190,7 +192,7 @@ fn axes_that_contradict_the_experiment_are_refused() {
     let all =
         lab("[lab]\nexperiment = 'base.toml'\n[axes]\npolicy = ['rr']\n[[exclude]]\npolicy = \
              'rr'\n");
-    assert!(all.cells().unwrap_err().to_string().contains("is excluded"));
+    assert!(all.list_cells().unwrap_err().to_string().contains("is excluded"));
 }
 
 mod any {
@@ -204,8 +206,8 @@ mod any {
                      |[a-z.'\"=\\[\\]{}, \n0-9]{0,6}){0,12}",
         ) {
             if let Ok(lab) = read(&text) {
-                let _ = lab.cells().map(|cells| {
-                    cells.iter().map(|cell| cell.experiment(Some(1))).collect::<Vec<_>>()
+                let _ = lab.list_cells().map(|cells| {
+                    cells.iter().map(|cell| cell.experiment_with_seed(Some(1))).collect::<Vec<_>>()
                 });
             }
         }
@@ -223,9 +225,11 @@ fn the_documented_file_is_one() {
     let example: String =
         section.lines().filter_map(|line| line.strip_prefix("    ")).collect::<Vec<_>>().join("\n");
     let lab = lab(&example);
-    let cells = lab.cells().unwrap();
+    let cells = lab.list_cells().unwrap();
     assert_eq!(cells.len(), 10);
-    cells.iter().for_each(|cell| drop(cell.check(&lab, &LoadOptions::default()).unwrap()));
+    cells
+        .iter()
+        .for_each(|cell| drop(cell.check_experiment(&lab, &LoadOptions::default()).unwrap()));
     let axes = ["kernel", "cmdline", "preemption", "isolation", "governor", "load", "policy"];
     for axis in axes {
         assert!(reference.contains(&format!("\n| `{axis}`")), "{axis}");
@@ -237,15 +241,16 @@ fn a_cell_has_the_governor_frequency_and_smt_of_its_values() {
     let lab =
         lab("[axes]\ngovernor = ['performance', 'powersave']\nfrequency = ['600MHz']\nsmt = \
                    [false]\n[[measure]]\nkind = 'timer'\n");
-    let cells = lab.cells().unwrap();
+    let cells = lab.list_cells().unwrap();
     assert_eq!(cells[1].name, "powersave_600MHz_false");
-    let cell = cells[1].check(&lab, &LoadOptions::default()).unwrap().settings;
+    let cell = cells[1].check_experiment(&lab, &LoadOptions::default()).unwrap().settings;
     assert_eq!(cell.governor.map(|at| at.value).as_deref(), Some("powersave"));
     assert_eq!(cell.frequency.map(|at| at.value.0), Some(600_000));
     assert_eq!(cell.smt.map(|at| at.value), Some(false));
     let lab = read("[axes]\nfrequency = ['fast']\n[[measure]]\nkind = 'timer'\n").unwrap();
-    let wrong = lab.cells().unwrap()[0].check(&lab, &LoadOptions::default()).unwrap_err();
-    assert!(wrong.lines().contains("`fast` is not a frequency"), "{}", wrong.lines());
+    let wrong =
+        lab.list_cells().unwrap()[0].check_experiment(&lab, &LoadOptions::default()).unwrap_err();
+    assert!(wrong.format_lines().contains("`fast` is not a frequency"), "{}", wrong.format_lines());
 }
 
 #[test]

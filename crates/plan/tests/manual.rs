@@ -7,7 +7,7 @@ use crate::support;
 use punctual_core::CpuSet;
 use punctual_plan::{
     DefaultValue, LoadOptions, ResolveContext, SectionKey, ValueType, Word, WorkloadKind,
-    load_and_resolve, sections,
+    experiment_sections, load_and_resolve,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn manual() -> String {
 /// Every place of the page with the keys that it documents: a section, or a kind of measure.
 fn places() -> Vec<(String, Vec<SectionKey>)> {
     let mut places = Vec::new();
-    for section in sections() {
+    for section in experiment_sections() {
         for key in &section.keys {
             if let ValueType::Sections(keys) = &key.value {
                 let outer = section.header.trim_matches(['[', ']']);
@@ -85,7 +85,7 @@ const ROWS: [&str; 2] = ["| key of `[lab]` | |\n|---|---|\n", "\n[lab.schema.jso
 
 #[test]
 fn every_key_of_labs_is_documented() {
-    let sections = punctual_plan::lab::sections();
+    let sections = punctual_plan::lab::lab_sections();
     let rows: String =
         sections.iter().map(|section| markdown::rows(&section.keys, section.header)).collect();
     check_rows("lab.md", ROWS, &rows);
@@ -95,7 +95,7 @@ fn every_key_of_labs_is_documented() {
 fn every_kind_of_workload_is_in_its_table() {
     let row = |(word, kind): &(&str, WorkloadKind)| {
         let validated_by = kind.validated_by();
-        format!("| `{word}` | {} | {validated_by} |\n", kind.sampled_by().title())
+        format!("| `{word}` | {} | {validated_by} |\n", kind.sampled_by().as_words())
     };
     let rows: String = WorkloadKind::WORDS.iter().map(row).collect();
     let around =
@@ -127,7 +127,7 @@ const SPARSE: &str = "[experiment]\n[record]\n[explain]\n[partition]\ncpus = '2'
 fn documented_defaults_equal_those_of_plans() {
     let plan: toml::Table = support::plan(SPARSE).to_toml().parse().unwrap();
     let mut compared = 0;
-    for section in sections() {
+    for section in experiment_sections() {
         let name = section.header.trim_matches(['[', ']']);
         let written = match plan.get(name) {
             Some(toml::Value::Array(several)) => several[0].as_table().unwrap(),

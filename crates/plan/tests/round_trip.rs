@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{context, resolved};
 use proptest::prelude::*;
 use proptest::sample::select;
-use punctual_plan::{LoadOptions, load, load_and_resolve};
+use punctual_plan::{LoadOptions, load_and_resolve, load_experiment};
 use std::path::Path;
 
 /// A line `key = value`, or nothing.
@@ -260,7 +260,8 @@ proptest! {
             Err(problems) => prop_assert!(false, "{}\n{}", problems, written),
         }
         let experiment =
-            load(Path::new("test.toml"), toml.as_bytes(), &LoadOptions::default()).unwrap();
+            load_experiment(Path::new("test.toml"), toml.as_bytes(), &LoadOptions::default())
+                .unwrap();
         let written = experiment.to_toml();
         prop_assert_eq!(
             resolved("test.toml", &written).map(|again| again.plan).map_err(|p| p.to_string()),
@@ -284,7 +285,7 @@ proptest! {
                 &context(),
             ) {
                 Ok((experiment, resolved)) => {
-                    prop_assert_eq!(resolved.warnings.errors(), 0);
+                    prop_assert_eq!(resolved.warnings.error_count(), 0);
                     let again = support::resolved("a.toml", &resolved.plan.to_toml());
                     prop_assert_eq!(
                         again.map(|again| again.plan).map_err(|p| p.to_string()),
@@ -293,9 +294,9 @@ proptest! {
                     prop_assert!(!experiment.to_toml().is_empty());
                 }
                 Err(problems) => prop_assert!(
-                    problems.errors() > 0
+                    problems.error_count() > 0
                         && !problems.to_string().is_empty()
-                        && !problems.lines().is_empty()
+                        && !problems.format_lines().is_empty()
                 ),
             }
         }
@@ -303,7 +304,7 @@ proptest! {
 
     #[test]
     fn no_input_bytes_panic(bytes: Vec<u8>) {
-        let _ = load(Path::new("a"), &bytes, &LoadOptions::default())
+        let _ = load_experiment(Path::new("a"), &bytes, &LoadOptions::default())
             .map_err(|problems| problems.to_string());
     }
 }

@@ -2,7 +2,7 @@
 //! for editors, generated from the declarations.
 
 use punctual_plan::{
-    DefaultValue, SectionKey, SectionKeys, ValueType, Word, WorkloadKind, sections,
+    DefaultValue, SectionKey, SectionKeys, ValueType, Word, WorkloadKind, experiment_sections,
 };
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ fn root() -> PathBuf {
 
 /// The schema of experiments.
 fn schema() -> Value {
-    schema_of("An experiment file of punctual: see punctual-experiment(5)", sections())
+    schema_of("An experiment file of punctual: see punctual-experiment(5)", experiment_sections())
 }
 
 /// The schema of labs: an experiment, unless it is in its own file, and three further sections.
 fn lab_schema() -> Value {
-    let all = sections().into_iter().chain(punctual_plan::lab::sections());
+    let all = experiment_sections().into_iter().chain(punctual_plan::lab::lab_sections());
     let mut schema = schema_of("A lab file of punctual: see docs/lab.md", all);
     let values = json!({"anyOf": [{"type": "array"}, {"type": "object"}]});
     let some = json!({"anyOf": [

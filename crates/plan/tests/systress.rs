@@ -3,7 +3,7 @@
 use crate::support::{cfg_problems, context, resolved};
 use punctual_core::{Nanos, Policy};
 use punctual_plan::{
-    Length, LoadOptions, LoadOutput, OnExit, SystressFormat, load, load_and_resolve,
+    Length, LoadOptions, LoadOutput, OnExit, SystressFormat, load_and_resolve, load_experiment,
 };
 use std::path::Path;
 
@@ -97,7 +97,8 @@ fn a_systress_file_without_main_has_no_global_settings() {
 #[test]
 fn a_systress_file_converted_to_toml_gives_the_same_plan() {
     let cfg = format!("main {{\n memlock\n}}\n{TIMER}program[0] {{\n cmdline a 'b c' d\n}}\n");
-    let experiment = load(Path::new("test.cfg"), cfg.as_bytes(), &LoadOptions::default()).unwrap();
+    let experiment =
+        load_experiment(Path::new("test.cfg"), cfg.as_bytes(), &LoadOptions::default()).unwrap();
     insta::assert_snapshot!(experiment.to_toml(), @r#"
     [experiment]
     memory_lock = true
@@ -133,7 +134,7 @@ fn unknown_properties_are_errors_unless_allowed() {
     let allowed = LoadOptions { allow_unknown: true };
     let (_, resolved) =
         load_and_resolve(Path::new("test.cfg"), cfg.as_bytes(), &allowed, &context()).unwrap();
-    insta::assert_snapshot!(resolved.warnings.lines(), @r"
+    insta::assert_snapshot!(resolved.warnings.format_lines(), @r"
     test.cfg:2:3: warning: `cpu_afinity` is not known in `main`; did you mean `cpu_affinity`?
     test.cfg:6:1: warning: `tread` is not known in a systress file; known are main, timer_thread, program
     ");
@@ -220,7 +221,7 @@ fn periods_of_systress_are_used() {
     let cfg = "timer_thread[0] {\n period 250 us\n lifetime.duration 1 s\n}\n";
     let resolved = resolved("test.cfg", cfg).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(
-        resolved.plan.phases[0].measures[0].workload.period(),
+        resolved.plan.phases[0].measures[0].workload.sample_period(),
         Some(Nanos::from_micros(250))
     );
     assert!(cfg_problems("timer_thread[0] {\n period 1 ns\n}\n").contains("too short"));
@@ -234,7 +235,7 @@ fn partition(cfg: &str) -> (Option<String>, String) {
         let rest = made.housekeeping.unwrap_or("(by default)".to_owned());
         format!("{} has {}, the rest is in {rest}", made.name, made.cpus)
     });
-    (made, resolved.warnings.lines().to_string())
+    (made, resolved.warnings.format_lines().to_string())
 }
 
 fn thread(index: u32, properties: &str) -> String {

@@ -1,7 +1,7 @@
 //! `[target]`: its plan, its errors, and its short form on the command line.
 
 use crate::support::{plan, problems};
-use punctual_plan::{LoadOptions, TargetPlan, target};
+use punctual_plan::{LoadOptions, TargetPlan, read_target};
 use std::path::Path;
 
 const TIMER: &str = "[[measure]]\nkind = 'timer'\nduration = '1s'\n";
@@ -13,8 +13,8 @@ fn wrong(section: &str) -> String {
 fn short(word: &str, section: &str) -> Result<TargetPlan, String> {
     let file = format!("{section}{TIMER}");
     let target =
-        target(Path::new("test.toml"), file.as_bytes(), &LoadOptions::default(), Some(word));
-    target.map_err(|problems| problems.lines())
+        read_target(Path::new("test.toml"), file.as_bytes(), &LoadOptions::default(), Some(word));
+    target.map_err(|problems| problems.format_lines())
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn the_short_form_of_a_target_equals_its_section() {
     assert_eq!((ssh.host.as_str(), ssh.user, ssh.port), ("board", None, Some(22)));
     let pool = "[target]\nkind = 'ssh'\nhosts = ['a:2222', 'me@b']\nuser = 'root'\ncmdline = 'x'\n";
     let Ok(TargetPlan::Ssh(ssh)) = short("ssh:b", pool) else { panic!() };
-    let one = (ssh.address().to_string(), ssh.pool.len(), ssh.boot.map(|boot| boot.cmdline));
+    let one = (ssh.ssh_address().to_string(), ssh.pool.len(), ssh.boot.map(|boot| boot.cmdline));
     assert_eq!(one, ("root@b".to_owned(), 0, Some("x".to_owned())), "one of the pool is chosen");
     assert_eq!(short("host", "[target]\nkind = 'vm'\nkernel = '6.12'\n"), Ok(TargetPlan::Host));
 }

@@ -4,13 +4,13 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 
 /// The PID namespace of this process; 0 if it cannot be read.
-pub fn namespace() -> u64 {
+pub fn pid_namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino())
 }
 
 /// The effective user of a process or thread; `None` if nothing has this number, or it cannot be
 /// read.
-pub fn owner(number: u32) -> Option<u32> {
+pub fn effective_user(number: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{number}/status")).ok()?;
     // Real, effective, saved, file system (proc_pid_status(5)).
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
@@ -19,7 +19,7 @@ pub fn owner(number: u32) -> Option<u32> {
 
 /// Whether the process that began at `start` (field 22 of /proc/PID/stat) with this number runs and
 /// has a file of this name mapped. If that is unknown, the answer is yes: its file stays.
-pub fn holds(pid: u32, start: u64, name: &[u8]) -> bool {
+pub(crate) fn has_file_mapped(pid: u32, start: u64, name: &[u8]) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
     let Some((state, began)) = state_and_start(&stat) else { return true };
     if start != 0 && began != start {
@@ -32,31 +32,31 @@ pub fn holds(pid: u32, start: u64, name: &[u8]) -> bool {
     }
     // execve(2) keeps number and start time, but drops the mappings.
     match std::fs::File::open(format!("/proc/{pid}/maps")) {
-        Ok(maps) => mapped(BufReader::new(maps), name).unwrap_or(true),
+        Ok(maps) => find_mapped_name(BufReader::new(maps), name).unwrap_or(true),
         Err(_) => true,
     }
 }
 
 /// State and start time; the name before them is in parentheses and may hold anything.
 fn state_and_start(stat: &[u8]) -> Option<(u8, u64)> {
-    let behind = stat.iter().rposition(|&byte| byte == b')')?;
-    let mut fields = stat.get(behind + 2..)?.split(|&byte| byte == b' ');
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    let mut fields = stat.get(name_end + 2..)?.split(|&byte| byte == b' ');
     let state = *fields.next()?.first()?;
     Some((state, std::str::from_utf8(fields.nth(18)?).ok()?.parse().ok()?))
 }
 
 /// `None`: nothing is mapped at all, or it cannot be read.
-fn mapped(maps: impl BufRead, name: &[u8]) -> Option<bool> {
-    let mut any = None;
+fn find_mapped_name(maps: impl BufRead, name: &[u8]) -> Option<bool> {
+    let mut is_found = None;
     for line in maps.split(b'\n') {
         let line = line.ok()?;
-        any = Some(false);
+        is_found = Some(false);
         let path = line.strip_suffix(b" (deleted)").unwrap_or(&line);
         if path.rsplit(|&byte| byte == b'/').next() == Some(name) {
             return Some(true);
         }
     }
-    any
+    is_found
 }
 
 #[cfg(test)]
@@ -69,9 +69,9 @@ mod tests {
         let (state, start) = state_and_start(&stat).unwrap();
         assert!(b"RSD".contains(&state) && start > 0);
         assert_eq!(state_and_start(b"12 (a) b) S 1 2 3"), None);
-        assert!(!holds(std::process::id(), start + 1, b"x"));
-        assert!(!holds(std::process::id(), start, b"a file that nobody has mapped"));
-        assert!(!holds(u32::MAX, 0, b"x"));
+        assert!(!has_file_mapped(std::process::id(), start + 1, b"x"));
+        assert!(!has_file_mapped(std::process::id(), start, b"a file that nobody has mapped"));
+        assert!(!has_file_mapped(u32::MAX, 0, b"x"));
     }
 
     #[test]
@@ -79,8 +79,8 @@ mod tests {
         let maps =
             b"7f00-7f01 rw-s 00000000 00:1a 77 /run/punctual/points/1.2.0.points (deleted)\n\
               7f02-7f03 r--p 0 0 0\n";
-        assert_eq!(mapped(&maps[..], b"1.2.0.points"), Some(true));
-        assert_eq!(mapped(&maps[..], b"2.2.0.points"), Some(false));
-        assert_eq!(mapped(&b""[..], b"1.2.0.points"), None);
+        assert_eq!(find_mapped_name(&maps[..], b"1.2.0.points"), Some(true));
+        assert_eq!(find_mapped_name(&maps[..], b"2.2.0.points"), Some(false));
+        assert_eq!(find_mapped_name(&b""[..], b"1.2.0.points"), None);
     }
 }

@@ -43,18 +43,18 @@ pub struct ClockSegment {
 impl ClockSegment {
     /// The instant, if the counter's value lies within this segment.
     #[inline]
-    pub fn convert(&self, ticks: u64) -> Option<MonotonicNs> {
+    pub(crate) fn convert_ticks(&self, ticks: u64) -> Option<MonotonicNs> {
         (self.from <= ticks && ticks <= self.to)
             .then(|| MonotonicNs(self.began + ((ticks - self.from) as f64 * self.rate) as i64))
     }
 }
 
 impl ClockPairs {
-    pub fn start() -> ClockPairs {
-        ClockPairs::of(counter::pair())
+    pub(crate) fn read_first() -> ClockPairs {
+        ClockPairs::from_pair(counter::pair())
     }
 
-    pub fn of(pair: Pair) -> ClockPairs {
+    pub fn from_pair(pair: Pair) -> ClockPairs {
         ClockPairs { pairs: vec![pair] }
     }
 
@@ -83,29 +83,29 @@ impl ClockPairs {
     }
 
     /// The first and the last reading of the counter.
-    pub fn covers(&self) -> (u64, u64) {
+    pub(crate) fn tick_range(&self) -> (u64, u64) {
         (self.pairs[0].ticks, self.pairs[self.pairs.len() - 1].ticks)
     }
 
-    pub fn first(&self) -> Pair {
+    pub(crate) fn first_pair(&self) -> Pair {
         self.pairs[0]
     }
 
-    pub fn last(&self) -> Pair {
+    pub(crate) fn last_pair(&self) -> Pair {
         self.pairs[self.pairs.len() - 1]
     }
 
     /// The segment that holds this reading of the counter; `None` outside of the range of the
     /// pairs.
-    pub fn segment(&self, ticks: u64) -> Option<ClockSegment> {
-        let (first, last) = self.covers();
+    pub(crate) fn segment_at(&self, ticks: u64) -> Option<ClockSegment> {
+        let (first, last) = self.tick_range();
         if ticks < first || ticks > last || self.pairs.len() < 2 {
             return None;
         }
         let place =
             self.pairs.partition_point(|pair| pair.ticks <= ticks).clamp(1, self.pairs.len() - 1)
                 - 1;
-        let rate = |place: usize| self.rate(place);
+        let rate = |place: usize| self.rate_at(place);
         let mine = rate(place)?;
         let differs = |other: f64| (other / mine - 1.0).abs();
         let deviation = match (
@@ -132,7 +132,7 @@ impl ClockPairs {
     }
 
     /// ns per tick between this pair and the next.
-    fn rate(&self, place: usize) -> Option<f64> {
+    fn rate_at(&self, place: usize) -> Option<f64> {
         let (a, b) = (self.pairs.get(place)?, self.pairs.get(place + 1)?);
         Some((b.monotonic - a.monotonic) as f64 / (b.ticks - a.ticks) as f64)
     }
@@ -140,12 +140,12 @@ impl ClockPairs {
     /// This clock extended back to the pair that a process stored at its beginning. `None` if that
     /// pair is impossible on this machine since its start: the process lies, or its file is
     /// foreign.
-    pub fn since(&self, birth: Pair) -> Option<ClockPairs> {
-        let first = self.first();
-        if birth.ticks > self.covers().1 {
+    pub(crate) fn extended_to_birth(&self, birth: Pair) -> Option<ClockPairs> {
+        let first = self.first_pair();
+        if birth.ticks > self.tick_range().1 {
             return None;
         }
-        let rate = self.rate(0)?;
+        let rate = self.rate_at(0)?;
         let expected = first.monotonic as f64 - (first.ticks as f64 - birth.ticks as f64) * rate;
         let distance = (first.monotonic as f64 - expected).abs();
         let slack = distance * 2.0 * MOST_STEERED + birth.error as f64 * rate + 1e6;
@@ -175,8 +175,11 @@ mod tests {
             let (ticks, at) = pairs[pairs.len() - 1];
             pairs.push((ticks + step, at + step as f64 / 2.6 * (1.0 + *ppm as f64 * 1e-6)));
         }
-        let mut clock =
-            ClockPairs::of(Pair { ticks: pairs[0].0, monotonic: pairs[0].1 as i64, error: 26 });
+        let mut clock = ClockPairs::from_pair(Pair {
+            ticks: pairs[0].0,
+            monotonic: pairs[0].1 as i64,
+            error: 26,
+        });
         // Three pairs between two changes of rate.
         let truth = move |ticks: u64| {
             let place = pairs.partition_point(|pair| pair.0 <= ticks).clamp(1, pairs.len() - 1);
@@ -197,10 +200,10 @@ mod tests {
             at in 0.0_f64..1.0,
         ) {
             let (clock, truth) = steered(&ppm);
-            let (first, last) = clock.covers();
+            let (first, last) = clock.tick_range();
             let ticks = first + ((last - first) as f64 * at) as u64;
-            let segment = clock.segment(ticks).unwrap();
-            let off = segment.convert(ticks).unwrap().ns() as f64 - truth(ticks);
+            let segment = clock.segment_at(ticks).unwrap();
+            let off = segment.convert_ticks(ticks).unwrap().ns() as f64 - truth(ticks);
             prop_assert!(
                 off.abs() <= segment.error.ns() as f64,
                 "off by {off}, error {}",
@@ -212,27 +215,28 @@ mod tests {
         fn hostile_clock_pairs_never_panic(ticks: u64, monotonic: i64, error: u64, at: u64) {
             let (clock, _) = steered(&[1, 2, 3]);
             let segment =
-                clock.since(Pair { ticks, monotonic, error }).and_then(|clock| clock.segment(at));
-            let _ = segment.and_then(|segment| segment.convert(at));
+                clock.extended_to_birth(Pair { ticks, monotonic, error }).and_then(|clock| clock
+                    .segment_at(at));
+            let _ = segment.and_then(|segment| segment.convert_ticks(at));
         }
     }
 
     #[test]
     fn times_outside_of_the_clock_pairs_are_not_converted() {
         let (clock, _) = steered(&[0, 0, 0]);
-        let (first, last) = clock.covers();
-        assert!(clock.segment(first - 1).is_none() && clock.segment(last + 1).is_none());
-        assert!(clock.segment(first).is_some() && clock.segment(last).is_some());
+        let (first, last) = clock.tick_range();
+        assert!(clock.segment_at(first - 1).is_none() && clock.segment_at(last + 1).is_none());
+        assert!(clock.segment_at(first).is_some() && clock.segment_at(last).is_some());
     }
 
     #[test]
     fn a_pair_from_elsewhere_is_refused() {
         let (clock, truth) = steered(&[0, 0, 0]);
-        let (_, last) = clock.covers();
+        let (_, last) = clock.tick_range();
         let pair =
             |ticks: u64, off: i64| Pair { ticks, monotonic: truth(ticks) as i64 + off, error: 26 };
-        assert!(clock.since(pair(500, 0)).is_some());
-        assert!(clock.since(pair(500, 3_000_000_000)).is_none());
-        assert!(clock.since(pair(last + 10, 0)).is_none());
+        assert!(clock.extended_to_birth(pair(500, 0)).is_some());
+        assert!(clock.extended_to_birth(pair(500, 3_000_000_000)).is_none());
+        assert!(clock.extended_to_birth(pair(last + 10, 0)).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::alive;
 use crate::clock::ClockPairs;
-use crate::directories::{FILES_MAX, NotRead, PointsDirectory, text, usual};
+use crate::directories::{FILES_MAX, NotRead, PointsDirectory, default_directories, display_name};
 use crate::file::{Access, ControlState, Refused};
 use crate::process::{DrainOptions, FileSnapshot, PointProcess, ReadFrom};
 use crate::quota;
@@ -43,13 +43,13 @@ impl Options {
     /// What running applications pass from now on, and those that start meanwhile from their first
     /// point on. Files of applications that end meanwhile are read and removed, and so are those
     /// that an earlier collector, or none, left of dead ones.
-    pub fn record() -> Options {
+    pub fn for_recording() -> Options {
         Options { directories: None, pids: Vec::new(), record: true, remove: true }
     }
     /// Reads the files of dead applications, and the flight recorders of running ones. Enables no
     /// recording. Files stay; see [`Options::remove`].
-    pub fn harvest() -> Options {
-        Options { record: false, remove: false, ..Options::record() }
+    pub fn for_harvest() -> Options {
+        Options { record: false, remove: false, ..Options::for_recording() }
     }
     /// Whether files of dead applications are removed after reading.
     pub fn remove(mut self, remove: bool) -> Options {
@@ -62,7 +62,7 @@ impl Options {
         self
     }
     /// Limits it to these processes; empty: all.
-    pub fn only(mut self, pids: &[u32]) -> Options {
+    pub fn limit_to_processes(mut self, pids: &[u32]) -> Options {
         self.pids = pids.to_vec();
         self
     }
@@ -137,20 +137,20 @@ pub type PointSink<'a> = dyn FnMut(usize, &[Event]) + 'a;
 impl Collector {
     /// Finds the applications, and enables recording if requested.
     pub fn start(options: Options) -> Result<Collector, CollectorStartError> {
-        let mut all = Gathered::new(ClockPairs::start());
+        let mut gathered = Gathered::new(ClockPairs::read_first());
         // Pairs determine the rate of the clock; these two are for the very first points.
         std::thread::sleep(Duration::from_millis(1));
-        all.clock.read();
+        gathered.clock.read();
         let mut collector = Collector {
             options,
             directories: Vec::new(),
             applications: Vec::new(),
             known: HashSet::new(),
-            all,
+            all: gathered,
             scanned: Instant::now(),
             opened: Instant::now(),
             closed: HashSet::new(),
-            namespace: alive::namespace(),
+            namespace: alive::pid_namespace(),
             finished: false,
         };
         collector.open_directories(true)?;
@@ -161,7 +161,7 @@ impl Collector {
     /// directory.
     fn open_directories(&mut self, first: bool) -> Result<(), CollectorStartError> {
         self.opened = Instant::now();
-        let paths = self.options.directories.clone().unwrap_or_else(usual);
+        let paths = self.options.directories.clone().unwrap_or_else(default_directories);
         for (place, path) in paths.into_iter().enumerate() {
             if self.closed.contains(&path)
                 || self.directories.iter().any(|directory| directory.path == path)
@@ -182,7 +182,8 @@ impl Collector {
                     return Err(CollectorStartError::Directory(path, error.to_string()));
                 }
                 Err(error) => {
-                    self.all.find(unread(&path.to_string_lossy(), &error.to_string()));
+                    self.all
+                        .add_finding(unread_finding(&path.to_string_lossy(), &error.to_string()));
                     self.closed.insert(path);
                 }
             }
@@ -191,26 +192,26 @@ impl Collector {
     }
 
     /// Reads new points. Must be called every few milliseconds.
-    pub fn poll(&mut self, sink: &mut PointSink) -> Poll {
+    pub fn poll_points(&mut self, sink: &mut PointSink) -> Poll {
         if self.scanned.elapsed() >= SCAN_EVERY {
-            self.scan();
+            self.scan_directories();
         }
-        self.round(Torn::Wait, sink).0
+        self.read_round(Torn::Wait, sink).0
     }
 
     /// The data of the threads so far.
-    pub fn sources(&self) -> &[PointSource] {
+    pub fn point_sources(&self) -> &[PointSource] {
         &self.all.sources
     }
 
     /// The names of the points so far.
-    pub fn names(&self) -> &[String] {
-        self.all.points.names()
+    pub fn point_names(&self) -> &[String] {
+        self.all.points.all_names()
     }
 
     /// Disables recording and reads the rest.
     pub fn finish(mut self, sink: &mut PointSink) -> Collected {
-        self.scan();
+        self.scan_directories();
         self.switch_off();
         let deadline = Instant::now() + LAST_POINTS;
         let mut torn = Torn::Wait;
@@ -221,7 +222,7 @@ impl Collector {
             self.applications.iter_mut().for_each(|application| application.checked_alive = None);
             // A flight recorder that continues is read only once: a second reading would begin
             // after a gap.
-            if self.round(torn, sink).1 || torn == Torn::Count {
+            if self.read_round(torn, sink).1 || torn == Torn::Count {
                 break;
             }
             if Instant::now() > deadline {
@@ -231,7 +232,7 @@ impl Collector {
         self.give_back();
         Collected {
             sources: std::mem::take(&mut self.all.sources),
-            names: self.all.points.names().to_vec(),
+            names: self.all.points.all_names().to_vec(),
             clock_error: self.all.error,
             findings: std::mem::take(&mut self.all.findings),
         }
@@ -239,7 +240,7 @@ impl Collector {
 
     /// Reads the state of all rings, then the clock, then the points up to that state: so the clock
     /// covers every point. Returns whether everything could be read.
-    fn round(&mut self, torn: Torn, sink: &mut PointSink) -> (Poll, bool) {
+    fn read_round(&mut self, torn: Torn, sink: &mut PointSink) -> (Poll, bool) {
         let before = self.all.count;
         let mut fullest = 0.0_f64;
         let mut looks: Vec<Option<FileSnapshot>> = Vec::with_capacity(self.applications.len());
@@ -249,12 +250,15 @@ impl Collector {
                 application.checked_alive = Some(Instant::now());
                 application.dead = application.is_dead(self.namespace);
             }
-            let look = application.process.look(&application.file);
+            let look = application.process.read_positions(&application.file);
             if let Err(error) = &look {
-                self.all.find(unread(&text(&application.name), &error.to_string()));
+                self.all.add_finding(unread_finding(
+                    &display_name(&application.name),
+                    &error.to_string(),
+                ));
             }
-            fullest =
-                fullest.max(look.as_ref().map_or(0.0, |look| look.fullest(&application.process)));
+            fullest = fullest
+                .max(look.as_ref().map_or(0.0, |look| look.fullest_ring(&application.process)));
             looks.push(look.ok());
         }
         self.all.clock.read();
@@ -266,7 +270,8 @@ impl Collector {
             };
             let torn = if application.dead { Torn::Count } else { torn };
             let how = DrainOptions { torn, claim: self.options.record, begin: application.begin };
-            let read = application.process.drain(&application.file, look, how, &mut self.all, sink);
+            let read =
+                application.process.drain_rings(&application.file, look, how, &mut self.all, sink);
             application.begin = ReadFrom::First;
             whole &= read;
             if application.dead && read {
@@ -287,7 +292,7 @@ impl Collector {
     }
 
     /// Adds new applications.
-    fn scan(&mut self) {
+    fn scan_directories(&mut self) {
         self.scanned = Instant::now();
         for place in 0..self.directories.len() {
             self.scan_directory(place, false);
@@ -300,17 +305,17 @@ impl Collector {
 
     /// `first`: files present now existed before this collector.
     fn scan_directory(&mut self, place: usize, first: bool) {
-        let names = match self.directories[place].names() {
+        let names = match self.directories[place].file_names() {
             Ok(names) => names,
             Err(error) => {
                 let path = self.directories[place].path.to_string_lossy().into_owned();
-                self.all.find(unread(&path, &error.to_string()));
+                self.all.add_finding(unread_finding(&path, &error.to_string()));
                 return;
             }
         };
         if self.known.len() > KNOWN_MAX {
-            let there: HashSet<&Vec<u8>> = names.iter().collect();
-            self.known.retain(|(of, name)| *of != place || there.contains(name));
+            let present_names: HashSet<&Vec<u8>> = names.iter().collect();
+            self.known.retain(|(of, name)| *of != place || present_names.contains(name));
         }
         for name in names {
             if !self.known.contains(&(place, name.clone())) && self.has_room(place) {
@@ -321,27 +326,30 @@ impl Collector {
 
     /// Whether another application of this directory's user may be added.
     fn has_room(&mut self, place: usize) -> bool {
-        let own = self.applications.iter().filter(|application| application.directory == place);
+        let own_applications =
+            self.applications.iter().filter(|application| application.directory == place);
         let directory = &self.directories[place];
-        if directory.stranger().is_some() && own.count() >= quota::PROCESSES {
+        if directory.foreign_owner().is_some() && own_applications.count() >= quota::PROCESSES {
             let path = directory.path.to_string_lossy().into_owned();
-            let why = format!("its user has more than {} applications", quota::PROCESSES);
-            self.all.find(unread(&format!("further files of {path}"), &why));
+            let reason = format!("its user has more than {} applications", quota::PROCESSES);
+            self.all.add_finding(unread_finding(&format!("further files of {path}"), &reason));
             return false;
         }
         self.applications.len() < PROCESSES
     }
 
     fn take_up(&mut self, place: usize, name: Vec<u8>, first: bool) {
-        let opened = self.directories[place].file(&name).map_err(Refused::from).and_then(|file| {
-            let process = PointProcess::open_of(self.directories[place].stranger(), &file)?;
-            let state = ControlState::read(&file)?;
-            Ok((file, process, state))
-        });
+        let opened =
+            self.directories[place].open_file(&name).map_err(Refused::from).and_then(|file| {
+                let process =
+                    PointProcess::open_of(self.directories[place].foreign_owner(), &file)?;
+                let state = ControlState::read(&file)?;
+                Ok((file, process, state))
+            });
         match opened {
             Err(Refused::NotReady) => {}
             Err(refused) => {
-                self.all.find(unread(&text(&name), &refused.to_string()));
+                self.all.add_finding(unread_finding(&display_name(&name), &refused.to_string()));
                 self.known.insert((place, name));
             }
             Ok((file, process, state)) => {
@@ -368,7 +376,7 @@ impl Collector {
                 {
                     // It records because this collector holds the lock.
                     if self.options.record && !first && state.requested == 0 {
-                        let _ = application.set(0, state.mode);
+                        let _ = application.set_recording(0, state.mode);
                     }
                     return;
                 }
@@ -378,13 +386,13 @@ impl Collector {
                     application.dead || state.recording
                 };
                 if wanted {
-                    self.begin(application, &state, first);
+                    self.begin_reading(application, &state, first);
                 }
             }
         }
     }
 
-    fn begin(&mut self, mut application: Application, state: &ControlState, first: bool) {
+    fn begin_reading(&mut self, mut application: Application, state: &ControlState, first: bool) {
         if !self.options.record {
             application.begin = ReadFrom::Unread;
         } else if first {
@@ -393,10 +401,10 @@ impl Collector {
             application.process.forgive_ringless(state);
             // A look without reading, so that the beginning is the present, and flight recorders
             // become streams before they are enabled.
-            let look = application.process.look(&application.file);
+            let look = application.process.read_positions(&application.file);
             if let (Ok(look), ReadFrom::Now) = (look, application.begin) {
                 let how = DrainOptions { torn: Torn::Wait, claim: true, begin: ReadFrom::Now };
-                application.process.drain(
+                application.process.drain_rings(
                     &application.file,
                     &look,
                     how,
@@ -408,9 +416,10 @@ impl Collector {
         }
         if self.options.record
             && !application.dead
-            && let Err(error) = application.set(1, STREAM)
+            && let Err(error) = application.set_recording(1, STREAM)
         {
-            self.all.find(unread(&text(&application.name), &error.to_string()));
+            self.all
+                .add_finding(unread_finding(&display_name(&application.name), &error.to_string()));
             return;
         }
         self.applications.push(application);
@@ -426,8 +435,10 @@ impl Collector {
             if let Ok(state) = ControlState::read(&application.file) {
                 let recording = u32::from(matches!(state.requested, STREAM | FLIGHT));
                 // A file that can no longer be written has no writer either.
-                let _ = application
-                    .set(recording, if recording == 1 { state.requested } else { STREAM });
+                let _ = application.set_recording(
+                    recording,
+                    if recording == 1 { state.requested } else { STREAM },
+                );
             }
         }
     }
@@ -451,7 +462,7 @@ impl Drop for Collector {
 
 impl Application {
     /// Switches recording. The mode first: threads that get their ring meanwhile use it.
-    fn set(&self, recording: u32, mode: u32) -> io::Result<()> {
+    fn set_recording(&self, recording: u32, mode: u32) -> io::Result<()> {
         self.file.write(offset_of!(Control, mode) as u64, &mode.to_ne_bytes())?;
         self.file.write(offset_of!(Control, recording) as u64, &recording.to_ne_bytes())
     }
@@ -463,11 +474,11 @@ impl Application {
             // order.
             return ControlState::read(&self.file).is_ok_and(|state| state.ended);
         }
-        !alive::holds(header.pid, header.start_time, &self.name)
+        !alive::has_file_mapped(header.pid, header.start_time, &self.name)
     }
 }
 
-fn unread(what: &str, why: &str) -> Finding {
+fn unread_finding(what: &str, why: &str) -> Finding {
     Finding::new(
         "points-unread",
         Severity::Warning,

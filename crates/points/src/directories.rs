@@ -20,7 +20,7 @@ const FUSE: u64 = 0x6573_5546;
 const KERNEL: &str = "/sys/kernel/debug/punctual";
 
 /// The directories of this user's applications and, for root, of every user's and the kernel's.
-pub fn usual() -> Vec<PathBuf> {
+pub(crate) fn default_directories() -> Vec<PathBuf> {
     let user = geteuid();
     if let Some(chosen) =
         std::env::var_os("PUNCTUAL_POINTS_DIR").filter(|chosen| !chosen.is_empty())
@@ -41,8 +41,8 @@ pub fn usual() -> Vec<PathBuf> {
         .flatten()
         .flatten()
         .map(|user| user.path().join("punctual/points"));
-    let own = PathBuf::from("/run/punctual/points");
-    [own, KERNEL.into()].into_iter().chain(users).collect()
+    let own_directory = PathBuf::from("/run/punctual/points");
+    [own_directory, KERNEL.into()].into_iter().chain(users).collect()
 }
 
 /// A directory of points, locked.
@@ -68,14 +68,14 @@ impl PointsDirectory {
     /// Opens a directory, created if it is this user's and missing; `None` if it is another's and
     /// missing. With the lock, applications that start record.
     pub fn open(path: &Path, locked: bool) -> Result<Option<PointsDirectory>, NotRead> {
-        let own = geteuid().as_raw();
+        let own_uid = geteuid().as_raw();
         // A user may put a link in place of the last two names.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let under_user = path.starts_with("/run/user");
         // Nobody but the module makes files there.
         let of_kernel = path == Path::new(KERNEL);
-        if !of_kernel && (!under_user || path.starts_with(format!("/run/user/{own}"))) {
-            make(path)?;
+        if !of_kernel && (!under_user || path.starts_with(format!("/run/user/{own_uid}"))) {
+            create_directory(path)?;
         }
         let opened = match path.strip_prefix("/run/user") {
             Ok(below) => {
@@ -92,11 +92,14 @@ impl PointsDirectory {
         };
         let metadata = directory.metadata()?;
         let is_private = of_kernel || metadata.mode() & 0o077 == 0;
-        if !is_private || (own != 0 && metadata.uid() != own) {
+        if !is_private || (own_uid != 0 && metadata.uid() != own_uid) {
             return Err(NotRead::NotPrivate(metadata.uid()));
         }
-        let lock =
-            if locked && !of_kernel { Some(lock(&directory, metadata.uid())?) } else { None };
+        let lock = if locked && !of_kernel {
+            Some(lock_directory(&directory, metadata.uid())?)
+        } else {
+            None
+        };
         Ok(Some(PointsDirectory {
             path: path.to_owned(),
             directory,
@@ -106,7 +109,7 @@ impl PointsDirectory {
     }
 
     /// The names of the files of points in it.
-    pub fn names(&self) -> io::Result<Vec<Vec<u8>>> {
+    pub fn file_names(&self) -> io::Result<Vec<Vec<u8>>> {
         let mut names = Vec::new();
         for entry in fs::Dir::read_from(&self.directory).map_err(io::Error::from)?.take(FILES_MAX) {
             let entry = entry.map_err(io::Error::from)?;
@@ -118,7 +121,7 @@ impl PointsDirectory {
     }
 
     /// Opens one: a file of the directory's owner without another name, whose reading cannot block.
-    pub fn file(&self, name: &[u8]) -> io::Result<File> {
+    pub fn open_file(&self, name: &[u8]) -> io::Result<File> {
         let flags =
             OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(fs::openat(&self.directory, name, flags, Mode::empty())?);
@@ -135,15 +138,15 @@ impl PointsDirectory {
     }
 
     /// Its owner, if another user.
-    pub fn stranger(&self) -> Option<Stranger> {
+    pub(crate) fn foreign_owner(&self) -> Option<Stranger> {
         (self.owner != geteuid().as_raw()).then_some(Stranger(self.owner))
     }
 
     /// Removes a file under this name; whether it does not have it any more. A process that has
     /// executed another program may have another file there by now.
     pub fn remove(&self, name: &[u8], file: &File) -> bool {
-        let there = fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
-        match (there, file.metadata()) {
+        let entry_stat = fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        match (entry_stat, file.metadata()) {
             (Ok(there), Ok(own)) if there.st_ino == own.ino() => {
                 fs::unlinkat(&self.directory, name, AtFlags::empty()).is_ok()
             }
@@ -153,7 +156,7 @@ impl PointsDirectory {
 }
 
 /// Creates the directory and its parent.
-fn make(path: &Path) -> io::Result<()> {
+fn create_directory(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     let mut builder = std::fs::DirBuilder::new();
     builder.mode(0o700);
@@ -168,7 +171,7 @@ fn make(path: &Path) -> io::Result<()> {
 }
 
 /// Takes the lock that makes applications record from their start.
-fn lock(directory: &File, owner: u32) -> Result<File, NotRead> {
+fn lock_directory(directory: &File, owner: u32) -> Result<File, NotRead> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match fs::openat(
@@ -201,6 +204,6 @@ fn lock(directory: &File, owner: u32) -> Result<File, NotRead> {
     Err(NotRead::Busy)
 }
 
-pub fn text(name: &[u8]) -> String {
+pub fn display_name(name: &[u8]) -> String {
     std::ffi::OsStr::from_bytes(name).to_string_lossy().into_owned()
 }

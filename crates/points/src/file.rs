@@ -78,16 +78,16 @@ pub struct FileHeader {
     pub comm: String,
 }
 
-pub fn four(bytes: &[u8], at: usize) -> u32 {
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
 
-pub fn eight(bytes: &[u8], at: usize) -> u64 {
+pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 
 /// A name of at most 16 bytes, terminated by 0 if shorter.
-pub fn comm(bytes: &[u8], at: usize) -> String {
+pub(crate) fn comm_at(bytes: &[u8], at: usize) -> String {
     let name = bytes.get(at..at + 16).unwrap_or_default();
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..end]).into_owned()
@@ -116,43 +116,43 @@ impl FileHeader {
             }
             other => other?,
         }
-        match eight(&page, offset_of!(Control, magic)) {
+        match u64_at(&page, offset_of!(Control, magic)) {
             MAGIC => {}
             0 => return Err(Refused::NotReady),
             _ => return Err(Refused::Malformed("it is not a test point file".to_owned())),
         }
-        let version = four(&page, offset_of!(Control, version));
+        let version = u32_at(&page, offset_of!(Control, version));
         if version != VERSION {
             return Err(Refused::Malformed(format!(
                 "its version is {version}; this program reads {VERSION}"
             )));
         }
-        let slots = four(&page, offset_of!(Control, ring_slots));
+        let slots = u32_at(&page, offset_of!(Control, ring_slots));
         if !slots.is_power_of_two() || !(SLOTS_MIN..=SLOTS_MAX).contains(&slots) {
             return Err(Refused::Malformed(format!(
                 "its rings have {slots} slots: not a power of two from {SLOTS_MIN} to {SLOTS_MAX}"
             )));
         }
-        let clock = four(&page, offset_of!(Control, clock));
-        let here = if cfg!(target_arch = "aarch64") { CLOCK_CNTVCT } else { CLOCK_TSC };
-        if clock != CLOCK_MONOTONIC && clock != here {
+        let clock = u32_at(&page, offset_of!(Control, clock));
+        let native_clock = if cfg!(target_arch = "aarch64") { CLOCK_CNTVCT } else { CLOCK_TSC };
+        if clock != CLOCK_MONOTONIC && clock != native_clock {
             return Err(Refused::Malformed(format!(
                 "its clock is {clock}, which does not exist on this machine"
             )));
         }
         let birth = Pair {
-            ticks: eight(&page, offset_of!(Control, pair_ticks)),
-            monotonic: eight(&page, offset_of!(Control, pair_monotonic)) as i64,
-            error: eight(&page, offset_of!(Control, pair_error)),
+            ticks: u64_at(&page, offset_of!(Control, pair_ticks)),
+            monotonic: u64_at(&page, offset_of!(Control, pair_monotonic)) as i64,
+            error: u64_at(&page, offset_of!(Control, pair_error)),
         };
         Ok(FileHeader {
-            pid: four(&page, offset_of!(Control, pid)),
-            start_time: eight(&page, offset_of!(Control, start_time)),
-            namespace: eight(&page, offset_of!(Control, namespace)),
+            pid: u32_at(&page, offset_of!(Control, pid)),
+            start_time: u64_at(&page, offset_of!(Control, start_time)),
+            namespace: u64_at(&page, offset_of!(Control, namespace)),
             clock,
             birth: (clock != CLOCK_MONOTONIC).then_some(birth),
             slots,
-            comm: comm(&page, offset_of!(Control, comm)),
+            comm: comm_at(&page, offset_of!(Control, comm)),
         })
     }
 
@@ -172,25 +172,25 @@ impl ControlState {
         let mut page = [0; size_of::<Control>()];
         file.read(0, &mut page)?;
         Ok(ControlState {
-            mode: four(&page, offset_of!(Control, mode)),
-            requested: four(&page, offset_of!(Control, requested)),
-            recording: four(&page, offset_of!(Control, recording)) != 0,
-            rings: four(&page, offset_of!(Control, rings_used)).min(RINGS_MAX),
-            names_refused: four(&page, offset_of!(Control, names_refused)),
-            ringless: eight(&page, offset_of!(Control, ringless)),
-            ended: four(&page, offset_of!(Control, ended)) != 0,
+            mode: u32_at(&page, offset_of!(Control, mode)),
+            requested: u32_at(&page, offset_of!(Control, requested)),
+            recording: u32_at(&page, offset_of!(Control, recording)) != 0,
+            rings: u32_at(&page, offset_of!(Control, rings_used)).min(RINGS_MAX),
+            names_refused: u32_at(&page, offset_of!(Control, names_refused)),
+            ringless: u64_at(&page, offset_of!(Control, ringless)),
+            ended: u32_at(&page, offset_of!(Control, ended)) != 0,
         })
     }
 }
 
 /// The name of a site's number; a missing or invalid name is replaced by a description.
-pub fn name(file: &impl Access, id: u32) -> String {
+pub fn read_name(file: &impl Access, id: u32) -> String {
     if !(1..=NAMES_MAX).contains(&id) {
         return "(no room for its name)".to_owned();
     }
     let mut entry = [0; size_of::<Name>()];
     let length = match file.read(NAMES_AT + u64::from(id - 1) * entry.len() as u64, &mut entry) {
-        Ok(()) => (four(&entry, offset_of!(Name, length)) as usize).min(NAME_BYTES),
+        Ok(()) => (u32_at(&entry, offset_of!(Name, length)) as usize).min(NAME_BYTES),
         Err(_) => 0,
     };
     let bytes = &entry[offset_of!(Name, bytes)..][..length];

@@ -16,7 +16,7 @@ pub(crate) const SLOTS_AT_ONCE: u64 = 1 << 26;
 
 /// The place at which reading of an existing ring begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReadFrom {
+pub(crate) enum ReadFrom {
     /// At its first point: the ring is newer than the collector.
     First,
     /// At the place where an earlier reader stopped.
@@ -25,14 +25,14 @@ pub enum ReadFrom {
 }
 
 /// A process's file at one moment.
-pub struct FileSnapshot {
+pub(crate) struct FileSnapshot {
     pub state: ControlState,
     rings: Vec<RingState>,
 }
 
 impl FileSnapshot {
     /// The fullest ring: unread points divided by slots.
-    pub fn fullest(&self, process: &PointProcess) -> f64 {
+    pub(crate) fn fullest_ring(&self, process: &PointProcess) -> f64 {
         let fill = |(ring, reader): (&RingState, &Option<RingReader>)| {
             let unread =
                 ring.head.saturating_sub(reader.as_ref().map_or(0, |reader| reader.position));
@@ -42,14 +42,14 @@ impl FileSnapshot {
                 0.0
             }
         };
-        let known = process.rings.iter().chain(std::iter::repeat(&None));
-        self.rings.iter().zip(known).map(fill).fold(0.0, f64::max).min(1.0)
+        let known_readers = process.rings.iter().chain(std::iter::repeat(&None));
+        self.rings.iter().zip(known_readers).map(fill).fold(0.0, f64::max).min(1.0)
     }
 }
 
 /// The options of a drain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DrainOptions {
+pub(crate) struct DrainOptions {
     /// The treatment of incomplete points.
     pub torn: Torn,
     /// Whether writers are told the read position, and rings of ended threads are released.
@@ -106,7 +106,7 @@ impl PointProcess {
     }
 
     /// Reads the position of every ring.
-    pub fn look(&self, file: &impl Access) -> io::Result<FileSnapshot> {
+    pub(crate) fn read_positions(&self, file: &impl Access) -> io::Result<FileSnapshot> {
         let state = ControlState::read(file)?;
         let mut rings = Vec::new();
         for number in 0..state.rings {
@@ -124,7 +124,7 @@ impl PointProcess {
     }
 
     /// Reads every ring up to its position at this look. Returns whether all of it could be read.
-    pub fn drain(
+    pub(crate) fn drain_rings(
         &mut self,
         file: &impl Access,
         look: &FileSnapshot,
@@ -135,8 +135,9 @@ impl PointProcess {
         self.count_ringless(&look.state, all);
         self.rings.resize_with(look.rings.len().max(self.rings.len()), || None);
         self.broken.resize(self.rings.len(), false);
-        let of = (&self.header, self.user);
-        let mut reading = RingReading::new(all, sink, of, &mut self.ids, SLOTS_AT_ONCE);
+        let header_and_user = (&self.header, self.user);
+        let mut reading =
+            RingReading::new(all, sink, header_and_user, &mut self.ids, SLOTS_AT_ONCE);
         let mut whole = true;
         for (number, state) in look.rings.iter().enumerate() {
             if self.broken[number] || !matches!(state.state, RING_LIVE | RING_ENDED) {
@@ -148,11 +149,11 @@ impl PointProcess {
                 Ok(all) => whole &= all,
                 Err(why) => {
                     self.broken[number] = true;
-                    reading.all.find(why.finding(&self.header));
+                    reading.all.add_finding(why.into_finding(&self.header));
                 }
             }
         }
-        reading.end();
+        reading.return_memory();
         whole
     }
 
@@ -172,7 +173,7 @@ impl PointProcess {
         if lost > 0 {
             let (process, pid) = (self.header.comm.clone(), self.header.pid);
             let source = PointSource { process, pid, ringless: true, ..PointSource::default() };
-            self.ringless = self.ringless.or_else(|| all.source(self.user, None, source));
+            self.ringless = self.ringless.or_else(|| all.add_source(self.user, None, source));
             self.ringless.into_iter().for_each(|place| all.sources[place].dropped = lost);
         }
     }
@@ -209,22 +210,22 @@ fn drain_ring(
                 return Err(RingError::Refused(why));
             }
             let before = other.as_ref().map(|reader| reader.source);
-            let Some(source) = reading.all.source(reading.user, before, source) else {
-                let why = format!("more than {SOURCES} threads of its user were read already");
-                return Err(RingError::Refused(why));
+            let Some(source) = reading.all.add_source(reading.user, before, source) else {
+                let reason = format!("more than {SOURCES} threads of its user were read already");
+                return Err(RingError::Refused(reason));
             };
             let reader =
                 other.insert(RingReader::new(at, state, header.slots, source, position, dropped));
             if how.claim {
-                reader.claim(file, state).map_err(RingError::of)?;
+                reader.publish_limit(file, state).map_err(RingError::from_io_error)?;
             }
             reader
         }
     };
     let whole =
-        reader.drain(file, state, how.torn, how.claim, reading).map_err(RingError::Broken)?;
+        reader.drain_ring(file, state, how.torn, how.claim, reading).map_err(RingError::Broken)?;
     if whole && how.claim && state.state == RING_ENDED {
-        file.write(at, &RING_FREE.to_ne_bytes()).map_err(RingError::of)?;
+        file.write(at, &RING_FREE.to_ne_bytes()).map_err(RingError::from_io_error)?;
     }
     Ok(whole)
 }
@@ -238,11 +239,11 @@ enum RingError {
 }
 
 impl RingError {
-    fn of(why: io::Error) -> RingError {
+    fn from_io_error(why: io::Error) -> RingError {
         RingError::Broken(why.to_string())
     }
 
-    fn finding(self, header: &FileHeader) -> Finding {
+    fn into_finding(self, header: &FileHeader) -> Finding {
         let subject = format!("pid {} {}", header.pid, header.comm);
         let (id, message, why) = match self {
             RingError::Broken(why) => (
@@ -255,6 +256,6 @@ impl RingError {
                 ("points-unread", "Test points of a thread were not read.", why)
             }
         };
-        Finding::new(id, Severity::Warning, subject, message).evidence(why)
+        Finding::new(id, Severity::Warning, subject, message).with_evidence(why)
     }
 }

@@ -28,15 +28,15 @@ struct TakenQuota {
 impl Quotas {
     /// Takes one more thread; false if this exceeds the user's quota.
     pub(crate) fn take_source(&mut self, user: Option<Stranger>) -> bool {
-        take(user.map(|user| &mut self.taken.entry(user).or_default().sources), SOURCES)
+        take_unit(user.map(|user| &mut self.taken.entry(user).or_default().sources), SOURCES)
     }
     pub(crate) fn take_name(&mut self, user: Option<Stranger>) -> bool {
-        take(user.map(|user| &mut self.taken.entry(user).or_default().names), NAMES)
+        take_unit(user.map(|user| &mut self.taken.entry(user).or_default().names), NAMES)
     }
 }
 
 /// The reader's own user has no quota.
-fn take(count: Option<&mut usize>, most: usize) -> bool {
+fn take_unit(count: Option<&mut usize>, most: usize) -> bool {
     let Some(count) = count else { return true };
     let room = *count < most;
     *count += usize::from(room);
@@ -47,7 +47,7 @@ fn take(count: Option<&mut usize>, most: usize) -> bool {
 /// different user. A number without a process belongs to no user.
 pub(crate) fn false_claim(user: Option<Stranger>, number: u32) -> Option<String> {
     let Stranger(user) = user?;
-    let owner = alive::owner(number).filter(|owner| *owner != user)?;
+    let owner = alive::effective_user(number).filter(|owner| *owner != user)?;
     Some(format!("user {user} claims process or thread {number}, which is of user {owner}"))
 }
 

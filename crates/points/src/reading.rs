@@ -1,7 +1,7 @@
 //! The results of reading: sources, points and their names, on one clock.
 
 use crate::clock::{ClockPairs, ClockSegment};
-use crate::file::{Access, FileHeader, name};
+use crate::file::{Access, FileHeader, read_name};
 use crate::quota::{Quotas, Stranger};
 use crate::tally::{PointNames, PointSource};
 use punctual_core::event::PointId;
@@ -42,7 +42,7 @@ impl Gathered {
     }
 
     /// Keeps a finding, without duplicates.
-    pub fn find(&mut self, finding: Finding) {
+    pub(crate) fn add_finding(&mut self, finding: Finding) {
         if self.findings.len() < FINDINGS_KEPT && !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
@@ -50,7 +50,7 @@ impl Gathered {
 
     /// A new source of this user, or the given one if there are too many; `None` if there is
     /// neither.
-    pub fn source(
+    pub fn add_source(
         &mut self,
         user: Option<Stranger>,
         instead: Option<usize>,
@@ -63,11 +63,11 @@ impl Gathered {
         Some(self.sources.len() - 1)
     }
 
-    fn point(&mut self, user: Option<Stranger>, name: String) -> PointId {
-        match self.points.known(&name) {
+    fn point_id(&mut self, user: Option<Stranger>, name: String) -> PointId {
+        match self.points.find_id(&name) {
             Some(point) => point,
-            None if self.quotas.take_name(user) => self.points.id(name),
-            None => self.points.unnamed(),
+            None if self.quotas.take_name(user) => self.points.id_of_name(name),
+            None => self.points.unnamed_id(),
         }
     }
 }
@@ -104,18 +104,18 @@ impl<'a> RingReading<'a> {
     }
 
     /// Returns the memory that reading used.
-    pub fn end(self) {
+    pub(crate) fn return_memory(self) {
         (self.all.buffer, self.all.events) = (self.buffer, self.events);
     }
 
-    pub fn source(&mut self, source: usize) -> &mut PointSource {
+    pub(crate) fn source_mut(&mut self, source: usize) -> &mut PointSource {
         &mut self.all.sources[source]
     }
 
     /// A timestamp as an instant; `None` for one before the process began or in the future.
     #[inline]
-    pub fn instant(&mut self, stamp: u64) -> Option<MonotonicNs> {
-        if let Some(at) = self.segment.as_ref().and_then(|segment| segment.convert(stamp)) {
+    pub(crate) fn instant_at(&mut self, stamp: u64) -> Option<MonotonicNs> {
+        if let Some(at) = self.segment.as_ref().and_then(|segment| segment.convert_ticks(stamp)) {
             return Some(at);
         }
         self.other_segment(stamp)
@@ -125,26 +125,26 @@ impl<'a> RingReading<'a> {
     fn other_segment(&mut self, stamp: u64) -> Option<MonotonicNs> {
         let clock = &self.all.clock;
         let Some(birth) = self.header.birth else {
-            let now = clock.last().monotonic.saturating_add(1_000_000_000);
+            let now = clock.last_pair().monotonic.saturating_add(1_000_000_000);
             self.all.error.get_or_insert(Nanos::ZERO);
             return i64::try_from(stamp).ok().filter(|stamp| *stamp <= now).map(MonotonicNs);
         };
-        let segment = if stamp >= clock.first().ticks {
-            clock.segment(stamp)
+        let segment = if stamp >= clock.first_pair().ticks {
+            clock.segment_at(stamp)
         } else {
             self.birth
-                .get_or_insert_with(|| clock.since(birth))
+                .get_or_insert_with(|| clock.extended_to_birth(birth))
                 .as_ref()
-                .and_then(|clock| clock.segment(stamp))
+                .and_then(|clock| clock.segment_at(stamp))
         }?;
         self.all.error = self.all.error.max(Some(segment.error));
         self.segment = Some(segment);
-        segment.convert(stamp)
+        segment.convert_ticks(stamp)
     }
 
     /// The point of this number in the process.
     #[inline]
-    pub fn point(&mut self, file: &impl Access, id: u32) -> Option<PointId> {
+    pub(crate) fn point_of(&mut self, file: &impl Access, id: u32) -> Option<PointId> {
         let place = match id {
             0 => return None,
             1..=NAMES_MAX => id as usize,
@@ -154,7 +154,7 @@ impl<'a> RingReading<'a> {
         match self.ids[place] {
             Some(point) => Some(point),
             None => {
-                let point = self.all.point(self.user, name(file, id));
+                let point = self.all.point_id(self.user, read_name(file, id));
                 Some(*self.ids[place].insert(point))
             }
         }

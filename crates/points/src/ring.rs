@@ -1,6 +1,6 @@
 //! One ring: its points so far, and the reading of more.
 
-use crate::file::{Access, comm, eight, four};
+use crate::file::{Access, comm_at, u32_at, u64_at};
 use crate::reading::RingReading;
 use punctual_core::event::{Event, EventKind, PointKind, Tid};
 use punctual_testpoint::layout::{
@@ -40,16 +40,16 @@ impl RingState {
         let mut header = [0; size_of::<Ring>()];
         file.read(at, &mut header)?;
         Ok(RingState {
-            state: four(&header, offset_of!(Ring, state)),
-            generation: four(&header, offset_of!(Ring, generation)),
-            tid: four(&header, offset_of!(Ring, tid)),
-            slots: four(&header, offset_of!(Ring, slots)),
-            comm: comm(&header, offset_of!(Ring, comm)),
-            head: eight(&header, offset_of!(Ring, head)),
-            dropped: eight(&header, offset_of!(Ring, dropped)),
-            limit: eight(&header, offset_of!(Ring, limit)),
-            read: eight(&header, offset_of!(Ring, read)),
-            reported: eight(&header, offset_of!(Ring, reported)),
+            state: u32_at(&header, offset_of!(Ring, state)),
+            generation: u32_at(&header, offset_of!(Ring, generation)),
+            tid: u32_at(&header, offset_of!(Ring, tid)),
+            slots: u32_at(&header, offset_of!(Ring, slots)),
+            comm: comm_at(&header, offset_of!(Ring, comm)),
+            head: u64_at(&header, offset_of!(Ring, head)),
+            dropped: u64_at(&header, offset_of!(Ring, dropped)),
+            limit: u64_at(&header, offset_of!(Ring, limit)),
+            read: u64_at(&header, offset_of!(Ring, read)),
+            reported: u64_at(&header, offset_of!(Ring, reported)),
         })
     }
 }
@@ -111,7 +111,7 @@ impl RingReader {
     /// Passes everything up to `state.head` to `reading`, and with `claim` publishes the read
     /// position to the writer. Returns whether all of it could be read; or why this ring is given
     /// up.
-    pub fn drain(
+    pub fn drain_ring(
         &mut self,
         file: &impl Access,
         state: &RingState,
@@ -129,23 +129,24 @@ impl RingReader {
             ));
         }
         let dropped = state.dropped.saturating_sub(self.dropped_before).min(FARTHEST);
-        let source = reading.source(self.source);
+        let source = reading.source_mut(self.source);
         source.dropped = source.dropped.max(dropped);
         let mut flow = ControlFlow::Continue(());
         while flow.is_continue() && self.position < state.head {
-            flow = self.chunk(file, state, torn, reading).map_err(|error| error.to_string())?;
+            flow =
+                self.read_chunk(file, state, torn, reading).map_err(|error| error.to_string())?;
             if claim {
-                self.claim(file, state).map_err(|error| error.to_string())?;
+                self.publish_limit(file, state).map_err(|error| error.to_string())?;
             }
         }
         if claim && state.dropped != state.reported {
-            self.claim(file, state).map_err(|error| error.to_string())?;
+            self.publish_limit(file, state).map_err(|error| error.to_string())?;
         }
         Ok(flow.break_value().unwrap_or(true))
     }
 
     /// Publishes to the writer how far it may write.
-    pub fn claim(&self, file: &impl Access, state: &RingState) -> io::Result<()> {
+    pub(crate) fn publish_limit(&self, file: &impl Access, state: &RingState) -> io::Result<()> {
         let mut bytes = [0; 24];
         let limit = self.position.min(FARTHEST) + self.slots - MARGIN;
         for (place, number) in bytes.chunks_exact_mut(8).zip([limit, self.position, state.dropped])
@@ -157,38 +158,38 @@ impl RingReader {
 
     /// Reads a part and passes it on. Breaks at an incomplete point, or when it is another
     /// process's turn, with whether nothing is left to be read later.
-    fn chunk(
+    fn read_chunk(
         &mut self,
         file: &impl Access,
         state: &RingState,
         torn: Torn,
         reading: &mut RingReading,
     ) -> io::Result<ControlFlow<bool>> {
-        self.skip(state.head.saturating_sub(self.slots), reading);
+        self.skip_overwritten(state.head.saturating_sub(self.slots), reading);
         // An overwriting ring is read at once, so that points overwritten meanwhile are missing at
         // the beginning and not in between.
-        let most = if state.limit == u64::MAX { self.slots } else { CHUNK };
-        let count = most.min(state.head - self.position);
+        let slot_limit = if state.limit == u64::MAX { self.slots } else { CHUNK };
+        let count = slot_limit.min(state.head - self.position);
         if reading.budget < count {
             return Ok(ControlFlow::Break(false));
         }
         reading.budget -= count;
         let first = self.position;
         let mut bytes = std::mem::take(&mut reading.buffer);
-        let fetched = self.fetch(file, count, &mut bytes, reading);
+        let fetched = self.fetch_slots(file, count, &mut bytes, reading);
         let flow = fetched.map(|()| {
             let unread = bytes
                 .chunks_exact(SLOT_BYTES)
                 .take(count as usize)
                 .skip((self.position - first) as usize);
-            self.give(file, unread, state, torn, reading)
+            self.decode_slots(file, unread, state, torn, reading)
         });
         reading.buffer = bytes;
         flow
     }
 
     /// Reads `count` slots into `bytes`, and counts those that were overwritten meanwhile.
-    fn fetch(
+    fn fetch_slots(
         &mut self,
         file: &impl Access,
         count: u64,
@@ -208,12 +209,12 @@ impl RingReader {
         let mut head = [0; 8];
         file.read(self.at + offset_of!(Ring, head) as u64, &mut head)?;
         let overwritten = u64::from_ne_bytes(head).saturating_sub(self.slots);
-        self.skip(overwritten.min(self.position + count), reading);
+        self.skip_overwritten(overwritten.min(self.position + count), reading);
         Ok(())
     }
 
     /// Passes on complete points, up to the first incomplete one.
-    fn give<'b>(
+    fn decode_slots<'b>(
         &mut self,
         file: &impl Access,
         slots: impl Iterator<Item = &'b [u8]>,
@@ -224,11 +225,11 @@ impl RingReader {
         let mut flow = ControlFlow::Continue(());
         let mut events = std::mem::take(&mut reading.events);
         for slot in slots {
-            match self.look(file, slot, reading) {
+            match self.decode_slot(file, slot, reading) {
                 SlotState::Point(event) => events.push(event),
-                SlotState::Malformed => reading.source(self.source).torn += 1,
+                SlotState::Malformed => reading.source_mut(self.source).torn += 1,
                 SlotState::Incomplete if torn == Torn::Count || self.given_up(state) => {
-                    reading.source(self.source).torn += 1
+                    reading.source_mut(self.source).torn += 1
                 }
                 SlotState::Incomplete => {
                     // A later reading of a flight recorder would find a gap: its last points are
@@ -249,7 +250,7 @@ impl RingReader {
 
     fn pass_on(&self, events: &mut Vec<Event>, reading: &mut RingReading) {
         if !events.is_empty() {
-            reading.source(self.source).recorded += events.len() as u64;
+            reading.source_mut(self.source).recorded += events.len() as u64;
             reading.all.count += events.len() as u64;
             (reading.sink)(self.source, events);
             events.clear();
@@ -257,17 +258,17 @@ impl RingReader {
     }
 
     /// Counts the points before this position as overwritten.
-    fn skip(&mut self, to: u64, reading: &mut RingReading) {
+    fn skip_overwritten(&mut self, to: u64, reading: &mut RingReading) {
         if to > self.position {
-            let source = reading.source(self.source);
+            let source = reading.source_mut(self.source);
             source.overwritten = source.overwritten.saturating_add(to - self.position);
             self.position = to;
         }
     }
 
     #[inline]
-    fn look(&self, file: &impl Access, slot: &[u8], reading: &mut RingReading) -> SlotState {
-        let word = eight(slot, 8);
+    fn decode_slot(&self, file: &impl Access, slot: &[u8], reading: &mut RingReading) -> SlotState {
+        let word = u64_at(slot, 8);
         if (word >> 32) as u32 != (self.position + 1) as u32 {
             return SlotState::Incomplete;
         }
@@ -280,18 +281,18 @@ impl RingReader {
         };
         let count = (bits >> COUNT_SHIFT) as u8;
         let (Some(at), Some(point), 0..=2) =
-            (reading.instant(eight(slot, 0)), reading.point(file, bits & ID_MASK), count)
+            (reading.instant_at(u64_at(slot, 0)), reading.point_of(file, bits & ID_MASK), count)
         else {
             return SlotState::Malformed;
         };
         let value = |place: u8| {
-            if place < count { eight(slot, 16 + 8 * usize::from(place)) as i64 } else { 0 }
+            if place < count { u64_at(slot, 16 + 8 * usize::from(place)) as i64 } else { 0 }
         };
         let what = EventKind::Point { point, kind, count, values: [value(0), value(1)] };
-        let source = reading.source(self.source);
+        let source = reading.source_mut(self.source);
         let (cpu, tid) = match source.cpu {
             Some(_) if count == 2 => return SlotState::Malformed,
-            Some(cpu) => (cpu, eight(slot, 24) as u32),
+            Some(cpu) => (cpu, u64_at(slot, 24) as u32),
             None => (Event::NO_CPU, source.tid),
         };
         SlotState::Point(Event { at, cpu, tid: Tid(tid), what })

@@ -27,7 +27,7 @@ pub struct PointSource {
 }
 
 impl PointSource {
-    pub fn lost(&self) -> u64 {
+    pub(crate) fn lost_points(&self) -> u64 {
         self.dropped.saturating_add(self.overwritten)
     }
 
@@ -44,7 +44,7 @@ impl PointSource {
             name,
             cpu: None,
             recorded: self.recorded,
-            lost: self.lost(),
+            lost: self.lost_points(),
             torn: self.torn,
         }
     }
@@ -62,21 +62,21 @@ const NAMES_KEPT: usize = 65_536;
 
 impl PointNames {
     /// The id of this name, if it has one already.
-    pub fn known(&self, name: &str) -> Option<PointId> {
+    pub(crate) fn find_id(&self, name: &str) -> Option<PointId> {
         self.ids.get(name).copied()
     }
 
     /// The id of all names beyond the limit.
-    pub fn unnamed(&mut self) -> PointId {
+    pub(crate) fn unnamed_id(&mut self) -> PointId {
         self.insert("(too many names)".to_owned())
     }
 
     /// The id of this name.
-    pub fn id(&mut self, name: String) -> PointId {
-        match self.known(&name) {
+    pub(crate) fn id_of_name(&mut self, name: String) -> PointId {
+        match self.find_id(&name) {
             Some(id) => id,
             None if self.names.len() < NAMES_KEPT => self.insert(name),
-            None => self.unnamed(),
+            None => self.unnamed_id(),
         }
     }
 
@@ -88,7 +88,7 @@ impl PointNames {
     }
 
     /// All names; an id is an index.
-    pub fn names(&self) -> &[String] {
+    pub fn all_names(&self) -> &[String] {
         &self.names
     }
 }

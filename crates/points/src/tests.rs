@@ -110,7 +110,7 @@ struct Reader {
 
 impl Reader {
     fn new(memory: &impl Access) -> Reader {
-        let clock = ClockPairs::of(Pair { ticks: 0, monotonic: 10, error: 0 });
+        let clock = ClockPairs::from_pair(Pair { ticks: 0, monotonic: 10, error: 0 });
         Reader {
             process: PointProcess::open(memory).unwrap(),
             all: Gathered::new(clock),
@@ -127,7 +127,7 @@ impl Reader {
         claim: bool,
         begin: ReadFrom,
     ) -> bool {
-        let look = self.process.look(memory).unwrap();
+        let look = self.process.read_positions(memory).unwrap();
         let values = &mut self.values;
         let mut sink = |_: usize, events: &[Event]| {
             values.extend(events.iter().map(|event| match event.what {
@@ -135,7 +135,7 @@ impl Reader {
                 _ => unreachable!("only points"),
             }));
         };
-        self.process.drain(
+        self.process.drain_rings(
             memory,
             &look,
             DrainOptions { torn, claim, begin },
@@ -280,7 +280,7 @@ proptest! {
         }
         let length = memory.0.borrow().len();
         memory.0.borrow_mut().truncate(length.saturating_sub(cut));
-        let clock = ClockPairs::of(Pair { ticks: 0, monotonic: 10, error: 0 });
+        let clock = ClockPairs::from_pair(Pair { ticks: 0, monotonic: 10, error: 0 });
         let mut events = 0;
         if let Ok(whole) = super::read_whole(&&memory.0.borrow()[..], &clock, &mut |_, more| {
             events += more.len() as u64
@@ -300,7 +300,7 @@ fn read_of_a_stranger(pid: u32, tid: u32) -> (String, usize) {
     let place = tempfile::tempdir().unwrap();
     let memory = Memory::new(true);
     memory.pass(7, 4);
-    memory.set(offset_of!(Control, namespace) as u64, crate::alive::namespace());
+    memory.set(offset_of!(Control, namespace) as u64, crate::alive::pid_namespace());
     for (at, number) in [
         (offset_of!(Control, pid), pid),
         (offset_of!(Control, recording), 1),
@@ -314,7 +314,7 @@ fn read_of_a_stranger(pid: u32, tid: u32) -> (String, usize) {
     for path in [&file, place.path()] {
         chown(path, Some(65_534), Some(65_534)).unwrap();
     }
-    let options = crate::Options::harvest().in_directory(place.path());
+    let options = crate::Options::for_harvest().in_directory(place.path());
     let collected = crate::Collector::start(options).unwrap().finish(&mut |_, _| {});
     (format!("{:?}", collected.findings), collected.sources.len())
 }

@@ -16,13 +16,13 @@ pub fn read_whole(
     sink: &mut dyn FnMut(usize, &[Event]),
 ) -> Result<WholeFile, Refused> {
     let mut process = PointProcess::open(file)?;
-    let mut all = Gathered::new(clock.clone());
-    let look = process.look(file)?;
-    let whole = process.drain(
+    let mut gathered = Gathered::new(clock.clone());
+    let look = process.read_positions(file)?;
+    let whole = process.drain_rings(
         file,
         &look,
         DrainOptions { torn: Torn::Count, claim: false, begin: ReadFrom::Unread },
-        &mut all,
+        &mut gathered,
         sink,
     );
     if !whole {
@@ -30,9 +30,9 @@ pub fn read_whole(
     }
     Ok(WholeFile {
         header: process.header,
-        sources: all.sources,
-        names: all.points.names().to_vec(),
-        findings: all.findings,
+        sources: gathered.sources,
+        names: gathered.points.all_names().to_vec(),
+        findings: gathered.findings,
     })
 }
 

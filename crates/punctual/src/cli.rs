@@ -71,8 +71,9 @@ pub fn parse() -> Cli {
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     if asks_for_histogram(&words) {
-        let why = "a histogram of all samples is always kept: leave -h N out (-h alone is help)";
-        Cli::command().error(ErrorKind::UnknownArgument, why).exit();
+        let refusal =
+            "a histogram of all samples is always kept: leave -h N out (-h alone is help)";
+        Cli::command().error(ErrorKind::UnknownArgument, refusal).exit();
     }
     Cli::try_parse().unwrap_or_else(|mut error| {
         if error.kind() == ErrorKind::UnknownArgument {

@@ -7,15 +7,15 @@ pub type Ending = Result<Exit, Failure>;
 
 /// Ends with a code that may be a command's own, outside punctual's five.
 pub fn of_code(code: u8) -> Ending {
-    let known = [Exit::Done, Exit::Failed, Exit::Refused, Exit::NotMet, Exit::NoEvidence];
-    match known.into_iter().find(|exit| *exit as u8 == code) {
+    let own_codes = [Exit::Done, Exit::Failed, Exit::Refused, Exit::NotMet, Exit::NoEvidence];
+    match own_codes.into_iter().find(|exit| *exit as u8 == code) {
         Some(exit) => Ok(exit),
         None => std::process::exit(code.into()),
     }
 }
 
 /// How a command ends whose result was printed, or could not be.
-pub fn after(printed: Result<(), Failure>, exit: Exit) -> Ending {
+pub fn ending_of_output(printed: Result<(), Failure>, exit: Exit) -> Ending {
     printed.map_err(|why| why.of_result(exit)).map(|()| exit)
 }
 
@@ -27,27 +27,27 @@ pub struct Outputs(Option<Failure>);
 impl Outputs {
     /// Takes the outcome of one of them; what it made.
     pub fn add<T>(&mut self, outcome: Result<T, Failure>) -> Option<T> {
-        let why = match outcome {
+        let failure = match outcome {
             Ok(made) => return Some(made),
             Err(why) => why,
         };
         match &mut self.0 {
-            None => self.0 = Some(why),
+            None => self.0 = Some(failure),
             Some(all) => {
-                all.exit = if all.exit == Exit::Done { why.exit } else { all.exit };
-                all.parts.extend(why.parts);
+                all.exit = if all.exit == Exit::Done { failure.exit } else { all.exit };
+                all.parts.extend(failure.parts);
             }
         }
         None
     }
 
     /// The end of a command with this result.
-    pub fn end(self, exit: Exit) -> Ending {
-        after(self.0.map_or(Ok(()), Err), exit)
+    pub fn into_ending(self, exit: Exit) -> Ending {
+        ending_of_output(self.0.map_or(Ok(()), Err), exit)
     }
 
     /// All failures, if there are any.
-    pub fn failure(self) -> Option<Failure> {
+    pub fn into_failure(self) -> Option<Failure> {
         self.0
     }
 }
@@ -68,12 +68,12 @@ mod tests {
     #[test]
     fn a_closed_pipe_is_not_a_failure() {
         let gone = || Err::<(), _>(Failure::from(std::io::Error::from_raw_os_error(32)));
-        let codes =
-            [Exit::Done, Exit::NotMet].map(|exit| after(gone(), exit).map_err(|of| of.exit));
+        let codes = [Exit::Done, Exit::NotMet]
+            .map(|exit| ending_of_output(gone(), exit).map_err(|of| of.exit));
         assert_eq!(codes, [Err(Exit::Done), Err(Exit::NotMet)]);
         let mut outputs = Outputs::default();
         outputs.add(gone());
         outputs.add::<()>(Err(Failure::failed("full")));
-        assert_eq!(outputs.end(Exit::Done).map_err(|of| of.exit), Err(Exit::Failed));
+        assert_eq!(outputs.into_ending(Exit::Done).map_err(|of| of.exit), Err(Exit::Failed));
     }
 }

@@ -7,7 +7,7 @@ mod text;
 
 use crate::output::has_terminal;
 use line::LiveLine;
-pub use plain::figures;
+pub use plain::live_figures;
 use punctual_session::attach::watcher::{self as attached, Attached, Disturbed};
 use punctual_session::run::watcher::{RunWatcher, Snapshot};
 use terminal::TerminalView;
@@ -17,15 +17,15 @@ pub use text::TextFrames;
 struct Nobody;
 
 impl RunWatcher for Nobody {
-    fn watches(&self) -> bool {
+    fn is_watching(&self) -> bool {
         false
     }
-    fn refresh(&mut self, _: &Snapshot) {}
+    fn show_snapshot(&mut self, _: &Snapshot) {}
 }
 
 /// The watcher for standard error: a live view on a terminal, lines on a pipe, nothing with
 /// --quiet. Standard output is reserved for the results.
-pub fn watcher(quiet: bool) -> Box<dyn RunWatcher> {
+pub fn stderr_watcher(quiet: bool) -> Box<dyn RunWatcher> {
     match (quiet, has_terminal()) {
         (true, _) => Box::new(Nobody),
         (false, true) => Box::new(terminal::TerminalView::new()),
@@ -55,12 +55,12 @@ pub fn attached_watcher(quiet: bool, is_command: bool) -> Box<dyn RunWatcher> {
 struct OfProgram<W>(W);
 
 impl<W: attached::AttachWatcher<Attached>> RunWatcher for OfProgram<W> {
-    fn refresh(&mut self, snapshot: &Snapshot) {
-        self.0.refresh(&Attached::of(snapshot));
+    fn show_snapshot(&mut self, snapshot: &Snapshot) {
+        self.0.show_state(&Attached::from_snapshot(snapshot));
     }
 
-    fn end(&mut self) {
-        self.0.end();
+    fn on_run_end(&mut self) {
+        self.0.on_end();
     }
 }
 
@@ -68,11 +68,11 @@ impl<W: attached::AttachWatcher<Attached>> RunWatcher for OfProgram<W> {
 struct OfCpus<W>(W);
 
 impl<W: attached::AttachWatcher<Disturbed>> RunWatcher for OfCpus<W> {
-    fn refresh(&mut self, snapshot: &Snapshot) {
-        self.0.refresh(&Disturbed::of(snapshot));
+    fn show_snapshot(&mut self, snapshot: &Snapshot) {
+        self.0.show_state(&Disturbed::from_snapshot(snapshot));
     }
 
-    fn end(&mut self) {
-        self.0.end();
+    fn on_run_end(&mut self) {
+        self.0.on_end();
     }
 }

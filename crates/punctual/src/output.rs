@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Writes to standard output. A reader that closed the pipe (`punctual show | head`) has what it
 /// wanted: the rest of the command runs, and the exit code is unchanged.
-pub fn print(text: &str) -> Result<(), Failure> {
+pub fn print_stdout(text: &str) -> Result<(), Failure> {
     match print_to_reader(text) {
         Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
@@ -40,7 +40,7 @@ pub fn standard_output() -> io::Result<StdoutLock<'static>> {
 /// Writes to a file, or to standard output without one.
 pub fn write_to(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     match path {
-        Some(path) => create(path)
+        Some(path) => create_file(path)
             .and_then(|mut file| file.write_all(bytes))
             .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
         None => {
@@ -52,17 +52,19 @@ pub fn write_to(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
 
 /// Replaces a file at once: no reader sees a part, and a killed writer leaves the old one. Links
 /// are followed; mode and, as far as it may be set, owner stay.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let written = || {
         let target = path.canonicalize()?;
         let old = target.metadata()?;
         // A name of its own: a neighbour is never in its way.
-        let mut beside = tempfile::NamedTempFile::new_in(target.parent().unwrap_or(&target))?;
-        beside.write_all(bytes)?;
-        let _ = std::os::unix::fs::fchown(beside.as_file(), Some(old.uid()), Some(old.gid()));
-        beside.as_file().set_permissions(old.permissions())?;
-        beside.as_file().sync_all()?;
-        beside.persist(&target).map_err(|why| why.error).map(drop)
+        let mut temporary_file =
+            tempfile::NamedTempFile::new_in(target.parent().unwrap_or(&target))?;
+        temporary_file.write_all(bytes)?;
+        let _ =
+            std::os::unix::fs::fchown(temporary_file.as_file(), Some(old.uid()), Some(old.gid()));
+        temporary_file.as_file().set_permissions(old.permissions())?;
+        temporary_file.as_file().sync_all()?;
+        temporary_file.persist(&target).map_err(|why| why.error).map(drop)
     };
     written().map_err(|why: io::Error| {
         Failure::failed(format!("cannot replace {}: {why}", path.display()))
@@ -70,7 +72,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// Makes a file, or empties it: its owner's alone where it lies in a directory whose recording is.
-fn create(path: &Path) -> io::Result<File> {
+fn create_file(path: &Path) -> io::Result<File> {
     let mode = if path.parent().is_some_and(is_private) { 0o600 } else { 0o666 };
     OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)
 }
@@ -79,7 +81,7 @@ fn create(path: &Path) -> io::Result<File> {
 pub fn write_page(file: Option<&Path>, member: &Member, page: &str) -> Result<PathBuf, Failure> {
     match file {
         Some(file) => write_to(Some(file), page.as_bytes())?,
-        None => member.replace(page.as_bytes()).map_err(Failure::failed)?,
+        None => member.replace_bytes(page.as_bytes()).map_err(Failure::failed)?,
     }
     Ok(file.unwrap_or(member.path()).to_owned())
 }
@@ -94,7 +96,7 @@ pub fn stream_to(
     };
     match path {
         Some(path) => {
-            let mut out = BufWriter::new(create(path).map_err(|error| cannot(path, error))?);
+            let mut out = BufWriter::new(create_file(path).map_err(|error| cannot(path, error))?);
             write(&mut out)?;
             out.flush().map_err(|error| cannot(path, error))
         }
@@ -111,7 +113,7 @@ pub fn stream_to(
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::failed(format!("cannot print: {error}")))?;
-    print(&format!("{}\n", escaped(&text)))
+    print_stdout(&format!("{}\n", escape_json(&text)))
 }
 
 /// Prints figures as JSON, with their time base.
@@ -127,12 +129,12 @@ pub fn print_figures(document: &impl serde::Serialize, timebase: Timebase) -> Re
 
 /// A value as escaped JSON on one line.
 pub fn json_line(value: &serde_json::Value) -> String {
-    escaped(&value.to_string())
+    escape_json(&value.to_string())
 }
 
 /// Serialising has escaped ASCII control characters; others are only in strings (RFC 8259, section
 /// 7).
-fn escaped(json: &str) -> String {
+fn escape_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unsafe(c) && c != '\n' {
@@ -146,34 +148,35 @@ fn escaped(json: &str) -> String {
 
 /// Writes to standard error. A closed terminal (EIO) or pipe is ignored, so that a measurement
 /// continues; `eprint!` would panic.
-pub fn say(text: &str) {
+pub fn print_stderr(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Prints an error on standard error.
-pub fn complain(message: &str) {
+pub fn print_error(message: &str) {
     if message.is_empty() {
         return;
     }
     // Diagnostics of experiment files begin with their own "error:", or with a warning before the
     // error.
-    let own = ["error: ", "warning: ", "\u{1b}"].iter().any(|start| message.starts_with(start));
-    let prefix = match (own, colored(&io::stderr())) {
+    let has_own_prefix =
+        ["error: ", "warning: ", "\u{1b}"].iter().any(|start| message.starts_with(start));
+    let prefix = match (has_own_prefix, is_colored(&io::stderr())) {
         (true, _) => "",
         (false, true) => "\u{1b}[1;31merror\u{1b}[0m: ",
         (false, false) => "error: ",
     };
     let first = if prefix.is_empty() { 0 } else { "error: ".len() };
     let message = match terminal_size(io::stderr()) {
-        Some((columns, _)) => wrapped(message.trim_end(), columns, first),
+        Some((columns, _)) => wrap_message(message.trim_end(), columns, first),
         None => message.trim_end().to_owned(),
     };
-    say(&format!("{prefix}{message}\n"));
+    print_stderr(&format!("{prefix}{message}\n"));
 }
 
 /// Wraps words that a terminal would cut to the next line, indented. `first`: columns missing in
 /// the first line.
-fn wrapped(message: &str, columns: usize, first: usize) -> String {
+fn wrap_message(message: &str, columns: usize, first: usize) -> String {
     let mut text = String::with_capacity(message.len());
     let mut used = first;
     for line in message.split_inclusive('\n') {
@@ -195,7 +198,7 @@ fn wrapped(message: &str, columns: usize, first: usize) -> String {
 }
 
 /// The width of standard output's terminal; 100 without one.
-pub fn width() -> usize {
+pub fn terminal_width() -> usize {
     terminal_size(io::stdout()).map_or(100, |(columns, _)| columns)
 }
 
@@ -206,7 +209,7 @@ pub fn terminal_size(stream: impl AsFd) -> Option<(usize, usize)> {
 }
 
 /// Whether to colour a stream: on a terminal without NO_COLOR (no-color.org).
-pub fn colored(stream: &impl IsTerminal) -> bool {
+pub fn is_colored(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
@@ -217,7 +220,7 @@ pub fn has_terminal() -> bool {
 }
 
 /// Messages on standard error; with --quiet, progress is not shown.
-pub fn messages(quiet: bool) -> Listener {
+pub fn stderr_messages(quiet: bool) -> Listener {
     if quiet { &StandardError { quiet: true } } else { &StandardError { quiet: false } }
 }
 
@@ -227,27 +230,27 @@ struct StandardError {
 
 impl Messages for StandardError {
     fn say(&self, text: &str) {
-        say(text);
+        print_stderr(text);
     }
 
-    fn complain(&self, message: &str) {
-        complain(message);
+    fn report_error(&self, message: &str) {
+        print_error(message);
     }
 
     fn warn(&self, problems: &Problems) {
-        say(&problems.render(colored(&io::stderr())));
+        print_stderr(&problems.render(is_colored(&io::stderr())));
     }
 
-    fn progress(&self, line: &str) {
+    fn show_progress(&self, line: &str) {
         if !self.quiet {
-            say(&format!("{line}\n"));
+            print_stderr(&format!("{line}\n"));
         }
     }
 
     fn progress_of(&self, name: &str, line: &str) {
-        match colored(&io::stderr()) {
-            true => self.progress(&format!("\u{1b}[1m{name}\u{1b}[0m: {line}")),
-            false => self.progress(&format!("{name}: {line}")),
+        match is_colored(&io::stderr()) {
+            true => self.show_progress(&format!("\u{1b}[1m{name}\u{1b}[0m: {line}")),
+            false => self.show_progress(&format!("{name}: {line}")),
         }
     }
 
@@ -259,7 +262,7 @@ impl Messages for StandardError {
     fn replace_line(&self, line: &str) {
         if !self.quiet && has_terminal() {
             // Carriage return and "erase to the end of the line" (ECMA-48).
-            say(&format!("\r{line}\u{1b}[K"));
+            print_stderr(&format!("\r{line}\u{1b}[K"));
         }
     }
 }
@@ -293,13 +296,13 @@ mod tests {
     fn words_are_not_cut_at_the_edge_of_the_terminal() {
         let message = "this machine lacks the kernel series 9.9\nsecond line\n";
         assert_eq!(
-            wrapped(message, 24, 7),
+            wrap_message(message, 24, 7),
             "this machine\n  lacks the kernel\n  series 9.9\nsecond line\n"
         );
-        assert_eq!(wrapped(message, 100, 7), message);
+        assert_eq!(wrap_message(message, 100, 7), message);
         let place = "  --> experiment.toml:3:1 and more than there is room for";
-        assert_eq!(wrapped(place, 20, 0), place);
+        assert_eq!(wrap_message(place, 20, 0), place);
         let long = "a_word_that_is_wider_than_any_terminal_may_be";
-        assert_eq!(wrapped(long, 20, 7), long);
+        assert_eq!(wrap_message(long, 20, 7), long);
     }
 }

@@ -49,12 +49,12 @@ fn bundles_in(directory: &str) -> Vec<(String, Bundle)> {
 
 /// The summary as in `show` and at the end of an attachment.
 fn summary_of(bundle: &Bundle) -> Summary {
-    let mut summary = punctual_stats::summarize(bundle);
+    let mut summary = punctual_stats::summarize_bundle(bundle);
     let evidence = AnswerEvidence {
         explained: explanation::of_answer(bundle, &summary),
         replayed: replay::of_answer(bundle, &summary),
     };
-    summary.answer = Some(answer::of(&summary, &evidence, &Rules::default()));
+    summary.answer = Some(answer::build_answer(&summary, &evidence, &Rules::default()));
     summary
 }
 
@@ -63,22 +63,22 @@ fn narrow() -> ShowOptions {
 }
 
 fn brief(bundle: &Bundle) -> String {
-    terminal::brief(&summary_of(bundle), "--details, or punctual show BUNDLE", &narrow())
+    terminal::show_brief(&summary_of(bundle), "--details, or punctual show BUNDLE", &narrow())
 }
 
 fn details(bundle: &Bundle) -> String {
-    terminal::show(&summary_of(bundle), &punctual_stats::views(bundle), &narrow())
+    terminal::show_summary(&summary_of(bundle), &punctual_stats::phase_views(bundle), &narrow())
 }
 
 /// The output of `explain`; empty if no events were kept.
 fn explain(bundle: &Bundle) -> String {
     let options = narrow().in_time(bundle.timebase());
-    let all = explanation::open(bundle, &Wanted::default());
+    let all = explanation::explain_samples(bundle, &Wanted::default());
     all.map_or(String::new(), |all| {
         format!(
             "{}\n{}",
-            terminal::answer(&summary_of(bundle), &options),
-            terminal::explanations(&all, SHOWN, &Rules::default(), &options)
+            terminal::show_answer(&summary_of(bundle), &options),
+            terminal::show_explanations(&all, SHOWN, &Rules::default(), &options)
         )
     })
 }
@@ -105,7 +105,7 @@ fn the_end_of_an_attachment_has_at_most_forty_lines() {
 
 #[test]
 fn omitted_tables_are_named_with_the_option_that_shows_them() {
-    let has_series = |(_, bundle): &(String, Bundle)| bundle.series().next().is_some();
+    let has_series = |(_, bundle): &(String, Bundle)| bundle.all_series().next().is_some();
     for (name, bundle) in bundles_in("causes").into_iter().filter(has_series) {
         let text = brief(&bundle);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -122,9 +122,13 @@ fn omitted_tables_are_named_with_the_option_that_shows_them() {
         let unwrapped = whole.split_whitespace().collect::<Vec<_>>().join(" ");
         for phase in &bundle.phases {
             for table in phase.meta.measures.iter().flat_map(|measure| &measure.notes.tables) {
-                assert!(tables.contains(&format::plain(&table.title)), "{name}: {}", table.title);
                 assert!(
-                    unwrapped.contains(&format::plain(&table.title)),
+                    tables.contains(&format::escape_unsafe(&table.title)),
+                    "{name}: {}",
+                    table.title
+                );
+                assert!(
+                    unwrapped.contains(&format::escape_unsafe(&table.title)),
                     "{name}: {}",
                     table.title
                 );
@@ -193,7 +197,7 @@ fn each_role_has_at_most_four_commands_which_exist() {
 fn a_late_loop_is_answered_first() {
     let mut explained = bundles_in("causes");
     // A recording without samples.
-    explained.retain(|(_, bundle)| bundle.series().next().is_some());
+    explained.retain(|(_, bundle)| bundle.all_series().next().is_some());
     assert!(explained.len() >= 8, "{} are explained", explained.len());
     for (name, bundle) in explained {
         let text = brief(&bundle);
@@ -247,7 +251,7 @@ fn a_recording_explains_the_answer() {
     let answer = summary_of(recorded).answer.unwrap();
     let delays = answer.delayed_by.expect("what delayed it is known");
     let wanted = Wanted { worst: Some(20), ..Wanted::default() };
-    let explained = explanation::open(recorded, &wanted).unwrap();
+    let explained = explanation::explain_samples(recorded, &wanted).unwrap();
     let least = explained.samples.iter().map(|one| one.explanation.latency().ns()).min();
     assert_eq!((delays.samples, Some(delays.from)), (explained.samples.len() as u64, least));
     assert_eq!(delays.series, None);
@@ -272,7 +276,7 @@ fn a_replay_explains_the_answer() {
 fn the_verdict_is_at_the_beginning_and_the_end_of_the_output() {
     let (_, good) = bundles_in("bundles").into_iter().find(|(name, _)| name == "good").unwrap();
     let summary = summary_of(&good);
-    let (shown, closing) = (details(&good), terminal::closing(&summary, &narrow()));
+    let (shown, closing) = (details(&good), terminal::show_closing(&summary, &narrow()));
     let lines = shown.lines().count() + closing.lines().count();
     assert!(lines + BELOW <= READ, "{lines} lines: {shown}{closing}");
     assert!(answered_by(&shown) <= FIRST, "{shown}");
@@ -296,13 +300,15 @@ fn a_comparison_of_kernels_is_answered_first() {
 
 #[test]
 fn over_time_the_worst_samples_have_the_colour_of_their_cause() {
-    use punctual_report::html::{ReportInput, breakdown::Breakdown, report};
+    use punctual_report::html::{ReportInput, breakdown::Breakdown, render_report};
     let (_, hog) = bundles_in("causes").into_iter().find(|(name, _)| name == "hog").unwrap();
-    let explained = explanation::open(&hog, &Wanted::default()).expect("it is explained");
-    let breakdown = Breakdown::of(&explained, None);
+    let explained =
+        explanation::explain_samples(&hog, &Wanted::default()).expect("it is explained");
+    let breakdown = Breakdown::from_explanations(&explained, None);
     let summary = summary_of(&hog);
-    let input = ReportInput { breakdown: breakdown.as_ref(), ..ReportInput::of(&hog, &summary) };
-    let page = report(&[input]).expect("a page");
+    let input =
+        ReportInput { breakdown: breakdown.as_ref(), ..ReportInput::from_bundle(&hog, &summary) };
+    let page = render_report(&[input]).expect("a page");
     let (_, data) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
     let (data, _) = data.split_once("</script>").unwrap();
     let data: serde_json::Value = serde_json::from_str(data).unwrap();

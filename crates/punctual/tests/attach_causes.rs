@@ -8,7 +8,7 @@ use crate::common::quota::Quota;
 use crate::common::{Place, has_program, is_root, text};
 use punctual_core::cycle::Cycle;
 use punctual_core::{CauseKind, CpuSet, Nanos, Split};
-use punctual_explain::cycles::{Constraint, CycleFollower, MainDelay, find_delay, infer};
+use punctual_explain::cycles::{Constraint, CycleFollower, MainDelay, find_delay, infer_cycles};
 use punctual_record::Backend;
 use punctual_session::cycles::source::CycleRecorder;
 use std::collections::BTreeMap;
@@ -150,9 +150,9 @@ fn attend(start: impl FnOnce() -> Child) -> BTreeMap<u32, (Vec<Cycle>, Split)> {
             if waits.len() < LEARNING || chosen.contains_key(tid) {
                 continue;
             }
-            if let Ok(found) = infer(waits, Constraint::default(), &calls) {
+            if let Ok(found) = infer_cycles(waits, Constraint::default(), &calls) {
                 let site = found.site;
-                let selected = attacher.select(*tid, Some((site.call, site.by_argument)));
+                let selected = attacher.select_wait(*tid, Some((site.call, site.by_argument)));
                 selected.expect("it is selected");
                 println!("{tid}: {found:?}");
                 chosen.insert(*tid, found);
@@ -163,7 +163,7 @@ fn attend(start: impl FnOnce() -> Child) -> BTreeMap<u32, (Vec<Cycle>, Split)> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert_eq!(attacher.lost(), 0);
+    assert_eq!(attacher.lost_records(), 0);
     let of = |(tid, mut waits): (u32, Vec<Cycle>)| {
         waits.sort_by_key(|cycle| cycle.again);
         let mut follower = CycleFollower::new(chosen.get(&tid)?);
@@ -171,7 +171,7 @@ fn attend(start: impl FnOnce() -> Child) -> BTreeMap<u32, (Vec<Cycle>, Split)> {
         let cycles: Vec<Cycle> = cycles.map(|measured| measured.cycle).collect();
         let mut by_time: Vec<&Cycle> = cycles.iter().collect();
         by_time.sort_by_key(|cycle| cycle.response_time());
-        let typical = by_time.get(by_time.len() / 2)?.split();
+        let typical = by_time.get(by_time.len() / 2)?.total_split();
         Some((tid, (cycles, typical)))
     };
     waits.into_iter().filter_map(of).collect()
@@ -244,7 +244,7 @@ fn score(all: &[Injected], cycles: &BTreeMap<u32, (Vec<Cycle>, Split)>) -> Vec<S
             continue;
         };
         let cycle = so_far.last().expect("it is there");
-        score.unknown += cycle.split().of(CauseKind::Unknown);
+        score.unknown += cycle.total_split().time_of(CauseKind::Unknown);
         score.whole += cycle.response_time();
         // A cycle that is late because of the one before has its cause.
         let is_own = |delay: &Option<MainDelay>| {
@@ -263,7 +263,7 @@ fn score(all: &[Injected], cycles: &BTreeMap<u32, (Vec<Cycle>, Split)>) -> Vec<S
                     format!("{}{by}", delay.part.id())
                 };
                 let word = delay.map_or("nothing".to_owned(), word);
-                println!("| wrong: {one:?}: {:?}", cycle.split());
+                println!("| wrong: {one:?}: {:?}", cycle.total_split());
                 *score.wrong.entry(word).or_default() += 1;
             }
         }

@@ -35,11 +35,11 @@ fn u_boot_obeys_a_trial_once_and_boots_as_usual_after_a_panic() {
         let (directory, configuration) = ("boot".into(), usual.into());
         let loader = Loader::UBoot { directory, configuration, environment: false };
         let files = BootFiles::new(tree.path(), kept, loader, Box::new(|_| Ok(())));
-        files.arm(&Trial { add: words.to_owned(), ..Trial::default() }).unwrap();
+        files.request_trial(&Trial { add: words.to_owned(), ..Trial::default() }).unwrap();
         assert!(mtools("mcopy", &["-o", "-s", &path("punctual"), "::"]));
         assert!(mtools("mcopy", &["-o", &path("boot.scr"), "::"]));
         assert!(mtools("mtype", &["::punctual/once"]));
-        files.revert().unwrap();
+        files.revert_trial().unwrap();
     };
     request("threadirqs");
     board.start();

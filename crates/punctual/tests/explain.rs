@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Takes this CPU for 8 ms in 400, at a higher priority than that of the measured thread.
 fn hog(cpu: usize, stop: &AtomicBool) {
-    attributes::set_affinity(0, &CpuSet::single(cpu)).unwrap();
+    attributes::set_affinity(0, &CpuSet::from_cpu(cpu)).unwrap();
     let scheduling = Scheduling::new(Policy::Fifo, Priority::new(90));
     attributes::set_scheduling(0, &scheduling).unwrap();
     while !stop.load(Ordering::Relaxed) {

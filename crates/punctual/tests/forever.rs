@@ -9,8 +9,8 @@ const EXPERIMENT: &str = "[experiment]\nforever = true\n[[measure]]\nname = \"ti
 
 fn has_checkpoint(place: &Place) -> bool {
     Bundle::open(&place.bundle()).is_ok_and(|bundle| {
-        let mut all = bundle.series();
-        all.next().is_some_and(|(_, series)| series.state.data.count() > 1_500)
+        let mut all = bundle.all_series();
+        all.next().is_some_and(|(_, series)| series.state.data.sample_count() > 1_500)
     })
 }
 
@@ -56,7 +56,8 @@ fn after_kill_9_the_same_command_goes_on_in_its_bundle() {
     let first = Bundle::open(&place.bundle()).expect("a bundle");
     let second = start();
     eventually("a second part", || {
-        Bundle::open(&part).is_ok_and(|part| part.series().any(|(_, of)| of.state.data.count() > 0))
+        Bundle::open(&part)
+            .is_ok_and(|part| part.all_series().any(|(_, of)| of.state.data.sample_count() > 0))
     });
     kill(second.id(), "TERM");
     let ended = second.wait_with_output().expect("it ended");
@@ -65,10 +66,10 @@ fn after_kill_9_the_same_command_goes_on_in_its_bundle() {
     let (whole, part) = (Bundle::open(&place.bundle()), Bundle::open(&part));
     let (whole, part) = (whole.expect("the bundle"), part.expect("its part"));
     assert_eq!((whole.damage.len(), whole.parts.len()), (0, 1), "{:?}", whole.damage);
-    let all = whole.series().zip(first.series()).zip(part.series());
+    let all = whole.all_series().zip(first.all_series()).zip(part.all_series());
     for (((_, whole), (_, first)), (_, part)) in all {
         let [whole, first, part] = [whole, first, part].map(|series| &series.state.data);
-        assert_eq!(whole.count(), first.count() + part.count());
+        assert_eq!(whole.sample_count(), first.sample_count() + part.sample_count());
         assert_eq!((whole.min, whole.max), (first.min.min(part.min), first.max.max(part.max)));
         assert_eq!(whole.sum, first.sum + part.sum);
     }

@@ -80,7 +80,7 @@ fn load(script: &str) -> LoadSpec {
         argv: ["sh", "-c", script].map(str::to_owned).into(),
         environment: Vec::new(),
         joins: None,
-        cpus: punctual_sys::attributes::affinity(0).unwrap_or_else(|_| CpuSet::single(0)),
+        cpus: punctual_sys::attributes::read_affinity(0).unwrap_or_else(|_| CpuSet::from_cpu(0)),
         policy: Policy::Other,
         priority: None,
         nice: 0,

@@ -32,7 +32,7 @@ fn a_device_interrupts(kernel: &str) {
     guest.qemu_args = edu.chain(PARPORT.map(str::to_owned)).collect();
     let example = include_str!("../../../examples/p2-interrupt-edu.toml")
         .replace("samples = 5000", "samples = 100");
-    guest.files = vec![GuestFile::text("/p2.toml", example)];
+    guest.files = vec![GuestFile::from_text("/p2.toml", example)];
     let Some(result) = testing::or_skip(guest.run()) else { return };
     let finished = result.outcome == GuestOutcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
@@ -189,7 +189,7 @@ fn a_gpio_loop_is_followed() {
     let mut compile = std::process::Command::new("cc");
     compile.args(["-O2", "-static", "-o"]).args([&program, &source]);
     assert!(compile.status().expect("cc").success());
-    guest.files.push(GuestFile::copy(&program, "/latmon").unwrap());
+    guest.files.push(GuestFile::from_host_file(&program, "/latmon").unwrap());
     let Some(result) = testing::or_skip(guest.run()) else { return };
     let finished = result.outcome == GuestOutcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));

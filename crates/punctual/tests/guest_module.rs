@@ -129,7 +129,7 @@ fn points_of_an_application_and_its_driver_and_the_kernels_events_are_one_record
         return;
     };
     guest.files = modules;
-    guest.files.push(GuestFile::copy(&program, "/app").unwrap());
+    guest.files.push(GuestFile::from_host_file(&program, "/app").unwrap());
     let Some(result) = testing::or_skip(guest.run()) else { return };
     assert!(
         result.outcome == GuestOutcome::Finished && result.exit_status == Some(0),

@@ -29,8 +29,8 @@ fn both_blame_the_task_of_higher_priority() {
     }
     guest.accel = Accel::VirtualTime;
     guest.files = files;
-    guest.files.push(GuestFile::text("/experiment.toml", EXPERIMENT));
-    guest.files.push(GuestFile::text("/hog", HOG));
+    guest.files.push(GuestFile::from_text("/experiment.toml", EXPERIMENT));
+    guest.files.push(GuestFile::from_text("/hog", HOG));
     guest.job = Job::Script(format!(
         "/usr/bin/taskset 1 /usr/bin/chrt -f 90 /punctual/busybox sh /hog & hog=$!\npunctual run \
          --quiet /experiment.toml --output /results/bundle; echo $? >/results/status\n{rtla} \

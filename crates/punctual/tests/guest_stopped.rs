@@ -57,7 +57,7 @@ fn emulator() -> Option<u32> {
 fn stopped() -> Option<GuestResult> {
     let mut guest =
         testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:6.12-rt", "", 2)?;
-    guest.files = vec![GuestFile::text("/experiment.toml", EXPERIMENT)];
+    guest.files = vec![GuestFile::from_text("/experiment.toml", EXPERIMENT)];
     guest.job = Job::Script(
         "punctual run --quiet /experiment.toml --output /results/bundle; echo $? >/results/status"
             .into(),

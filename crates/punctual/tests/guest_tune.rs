@@ -8,7 +8,7 @@ use punctual_lab::{Arch, BootKernel};
 use punctual_session::messages::Silent;
 use punctual_study::tune::directory::TuneDirectory;
 use punctual_study::tune::offer::SettingChoice;
-use punctual_study::tune::request::{BlockSource, TuneRequest, planned};
+use punctual_study::tune::request::{BlockSource, TuneRequest, plan_tuning};
 use punctual_testing as testing;
 use std::fs;
 use std::path::Path;
@@ -61,7 +61,8 @@ fn blocks_boot_with_their_kernel_parameters() {
         block: None,
         seed: 1,
     };
-    let asked = planned(&options, &Silent).unwrap_or_else(|why| panic!("{}", why.render(false)));
+    let asked =
+        plan_tuning(&options, &Silent).unwrap_or_else(|why| panic!("{}", why.render(false)));
     let tuning = place.path().join("t");
     let directory = TuneDirectory::create(&tuning, &asked.experiment, &asked.spec);
     drop(directory.unwrap_or_else(|why| panic!("{}", why.render(false))));

@@ -33,7 +33,7 @@ static PROBED: LazyLock<Option<GuestResult>> =
     LazyLock::new(|| booted("debian:6.1", "", KERNEL_FUNCTIONS, Vec::new()));
 
 fn partitioned(kernel: &str) -> Option<GuestResult> {
-    booted(kernel, "", JOB, vec![GuestFile::text("/experiment.toml", experiment())])
+    booted(kernel, "", JOB, vec![GuestFile::from_text("/experiment.toml", experiment())])
 }
 
 /// The isolated CPU of four, checked, and then disturbed.

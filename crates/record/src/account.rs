@@ -10,19 +10,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A record is written when the next sample begins: [`Accountant::last`] returns the one left at
-//! the end. It needs BPF, and BTF or tracefs; otherwise the error says so. The measured thread
-//! itself does no additional work.
+//! A record is written when the next sample begins: [`Accountant::last_record`] returns the one
+//! left at the end. It needs BPF, and BTF or tracefs; otherwise the error says so. The measured
+//! thread itself does no additional work.
 
 mod cost;
 mod programs;
 mod record;
 
 pub use record::AccountRecord;
-pub(crate) use record::part;
+pub(crate) use record::cause_of_part;
 
 use crate::attached::AttachedPrograms;
-use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots, sys};
+use crate::bpf::{
+    Attach, BpfObject, BufferSizes, Buffers, LoadError, borrow_constants, slot_constants, sys,
+};
 use crate::namespace::check_ids;
 use crate::request::Backend;
 use crate::start_error::StartError;
@@ -89,8 +91,8 @@ pub struct Accountant {
 impl Accountant {
     /// Starts on the CPUs of the measuring threads; `several_cpus` if a thread may run on several
     /// of them. `rate` is the number of samples per second on the busiest CPU and determines the
-    /// buffer size. Nothing is divided before [`Accountant::watch`]. [`Backend::Auto`] uses the
-    /// kernel's types, or does without if it does not export them.
+    /// buffer size. Nothing is divided before [`Accountant::watch_thread`]. [`Backend::Auto`] uses
+    /// the kernel's types, or does without if it does not export them.
     pub fn start(
         cpus: &CpuSet,
         several_cpus: bool,
@@ -99,12 +101,22 @@ impl Accountant {
     ) -> Result<Accountant, StartError> {
         check_ids()?;
         let typed = || {
-            Accountant::load(cpus, several_cpus, buffer_for(rate), AccountPrograms::typed)
-                .map_err(|why| StartError::of(programs::TYPED, &why))
+            Accountant::load_programs(
+                cpus,
+                several_cpus,
+                buffer_for(rate),
+                AccountPrograms::load_typed,
+            )
+            .map_err(|why| StartError::from_load_error(programs::TYPED, &why))
         };
         let untyped = || {
-            Accountant::load(cpus, several_cpus, buffer_for(rate), AccountPrograms::untyped)
-                .map_err(|why| StartError::of(programs::UNTYPED, &why))
+            Accountant::load_programs(
+                cpus,
+                several_cpus,
+                buffer_for(rate),
+                AccountPrograms::load_untyped,
+            )
+            .map_err(|why| StartError::from_load_error(programs::UNTYPED, &why))
         };
         match backend {
             Backend::Auto => typed().or_else(|first| match untyped() {
@@ -124,7 +136,7 @@ impl Accountant {
         }
     }
 
-    fn load(
+    fn load_programs(
         cpus: &CpuSet,
         several_cpus: bool,
         buffer: usize,
@@ -134,16 +146,16 @@ impl Accountant {
             BufferSizes,
         ) -> Result<(BpfObject, AccountPrograms), LoadError>,
     ) -> Result<Accountant, LoadError> {
-        let shape = BufferSizes::of(buffer, false);
+        let shape = BufferSizes::with_capacity(buffer, false);
         let mut constants = vec![
-            ("mask", shape.mask().to_ne_bytes().to_vec()),
+            ("mask", shape.index_mask().to_ne_bytes().to_vec()),
             ("several_cpus", vec![u8::from(several_cpus)]),
         ];
-        constants.extend(slots(cpus));
+        constants.extend(slot_constants(cpus));
         let count = cpus.len() as u32;
-        let (object, programs) = prepare(&borrowed(&constants), count, shape)?;
+        let (object, programs) = prepare(&borrow_constants(&constants), count, shape)?;
         let bytes = u64::from(shape.value_size()) * u64::from(count);
-        let buffers = Buffers::map(object.map("buffers")?, shape, count)
+        let buffers = Buffers::map_buffers(object.map_fd("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
         let mut accountant = Accountant {
             object,
@@ -155,75 +167,76 @@ impl Accountant {
             scratch: Vec::new(),
             findings: Vec::new(),
         };
-        accountant.attach(several_cpus)?;
+        accountant.attach_programs(several_cpus)?;
         accountant.programs.set_clocks(&accountant.object)?;
         Ok(accountant)
     }
 
-    /// The way of reading the kernel's tracepoints.
-    pub fn backend(&self) -> &'static str {
-        self.programs.name()
-    }
-
     /// Interrupts first: a switch must not occur in one whose start was unseen.
-    fn attach(&mut self, several_cpus: bool) -> Result<(), LoadError> {
+    fn attach_programs(&mut self, several_cpus: bool) -> Result<(), LoadError> {
         for (name, (entry, exit)) in SERVED {
-            let both = self.one(&format!("{name}_exit"), exit);
-            let both = both.and_then(|exit| Ok([exit, self.one(&format!("{name}_entry"), entry)?]));
-            match both {
+            let exit_attach = self.attach_first_of(&format!("{name}_exit"), exit);
+            let attach_pair = exit_attach.and_then(|exit| {
+                Ok([exit, self.attach_first_of(&format!("{name}_entry"), entry)?])
+            });
+            match attach_pair {
                 Ok(both) => self.attached.extend(both),
                 Err(LoadError::NoTracepoint(_)) if !EVERYWHERE.contains(&name) => {}
                 Err(why) => self.findings.push(describe_missing(name, &why)),
             }
         }
         let moves: &[(&str, &str)] = if several_cpus { &[MOVES] } else { &[] };
-        for (tracepoint, programs) in NEEDED.iter().chain(self.programs.more()).chain(moves) {
-            let attach = self.one(tracepoint, programs)?;
+        for (tracepoint, programs) in
+            NEEDED.iter().chain(self.programs.extra_tracepoints()).chain(moves)
+        {
+            let attach = self.attach_first_of(tracepoint, programs)?;
             self.attached.push(attach);
         }
         Ok(())
     }
 
-    fn one(&self, tracepoint: &str, programs: &str) -> Result<Attach, LoadError> {
+    fn attach_first_of(&self, tracepoint: &str, programs: &str) -> Result<Attach, LoadError> {
         Attach::first_of(programs, |program| {
-            self.programs.attach(&self.object, program, tracepoint)
+            self.programs.attach_program(&self.object, program, tracepoint)
         })
     }
 
     /// Divides the samples of this thread from now on.
-    pub fn watch(&mut self, tid: u32) -> Result<(), StartError> {
-        self.set(tid, &[0; AccountThread::SIZE])
+    pub fn watch_thread(&mut self, tid: u32) -> Result<(), StartError> {
+        self.set_thread(tid, &[0; AccountThread::SIZE])
     }
 
-    fn set(&self, tid: u32, value: &[u8]) -> Result<(), StartError> {
+    fn set_thread(&self, tid: u32, value: &[u8]) -> Result<(), StartError> {
         let refused = |why| {
-            StartError::of(
+            StartError::from_load_error(
                 self.programs.name(),
                 &LoadError::Map { bytes: AccountThread::SIZE as u64, why },
             )
         };
-        let map =
-            self.object.map("threads").map_err(|why| StartError::of(self.programs.name(), &why))?;
+        let map = self
+            .object
+            .map_fd("threads")
+            .map_err(|why| StartError::from_load_error(self.programs.name(), &why))?;
         sys::update_map(map, &tid.to_ne_bytes(), value).map_err(refused)
     }
 
     /// Returns the new records of each CPU, in order of time.
-    pub fn drain(&mut self, take: &mut dyn FnMut(AccountRecord)) {
+    pub fn drain_records(&mut self, take: &mut dyn FnMut(AccountRecord)) {
         // A clock may have been set meanwhile. If that is unknown, samples of that clock have no
         // record.
         let _ = self.programs.set_clocks(&self.object);
         for slot in 0..self.cpus.len() as u32 {
             self.scratch.clear();
-            self.buffers.take(slot, &mut self.scratch);
+            self.buffers.take_records(slot, &mut self.scratch);
             record::read(&self.scratch, take);
         }
     }
 
     /// The sample of a thread when it was last switched away from, which no later one has caused to
     /// be written.
-    pub fn last(&self, tid: u32) -> Option<AccountRecord> {
+    pub fn last_record(&self, tid: u32) -> Option<AccountRecord> {
         let mut bytes = [0; AccountThread::SIZE];
-        sys::look_up(self.object.map("threads").ok()?, &tid.to_ne_bytes(), &mut bytes).ok()?;
+        sys::look_up(self.object.map_fd("threads").ok()?, &tid.to_ne_bytes(), &mut bytes).ok()?;
         let thread = AccountThread::read(&bytes);
         let begin = MonotonicNs(thread.begin as i64);
         let (cpu, moved) = (thread.timer_cpu as u16, thread.moved != 0);
@@ -237,16 +250,16 @@ impl Accountant {
     }
 
     /// The number of records lost for lack of space.
-    pub fn lost(&self) -> u64 {
-        (0..self.cpus.len() as u32).map(|slot| self.buffers.lost(slot)).sum()
+    pub fn lost_records(&self) -> u64 {
+        (0..self.cpus.len() as u32).map(|slot| self.buffers.lost_records(slot)).sum()
     }
 
-    pub fn attached(&self) -> AttachedPrograms {
-        AttachedPrograms::of(NAME, &self.attached)
+    pub fn attached_programs(&self) -> AttachedPrograms {
+        AttachedPrograms::from_programs(NAME, &self.attached)
     }
 
     /// Its memory in the kernel, in bytes.
-    pub fn memory(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.cpus.len() * (self.buffer + Buffer::SIZE)
     }
 }
@@ -254,15 +267,18 @@ impl Accountant {
 fn without_types(why: &StartError) -> Finding {
     let message = "the accounting works without BTF: docs/reference/account.md describes what it \
                    then misses";
-    Finding::new("account-untyped", Severity::Note, "account", message).evidence(why.to_string())
+    Finding::new("account-untyped", Severity::Note, "account", message)
+        .with_evidence(why.to_string())
 }
 
 fn describe_missing(name: &str, why: &LoadError) -> Finding {
     let message =
         format!("the accounting cannot separate {name}: its time counts for what it interrupted");
     Finding::new("account-incomplete", Severity::Warning, "account", message)
-        .evidence(why.to_string())
-        .remedy("use a kernel with these tracepoints (irq:softirq_entry, irq:irq_handler_entry)")
+        .with_evidence(why.to_string())
+        .with_remedy(
+            "use a kernel with these tracepoints (irq:softirq_entry, irq:irq_handler_entry)",
+        )
 }
 
 #[cfg(test)]

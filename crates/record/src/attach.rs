@@ -29,7 +29,9 @@ pub use traced::TracedThreads;
 
 use crate::account::SERVED;
 use crate::attached::AttachedPrograms;
-use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots, sys};
+use crate::bpf::{
+    Attach, BpfObject, BufferSizes, Buffers, LoadError, borrow_constants, slot_constants, sys,
+};
 use crate::start_error::StartError;
 use crate::translate::NR_FUTEX;
 use crate::unwind::{Unwinder, UserStack};
@@ -130,24 +132,25 @@ impl Attacher {
     /// With `children`, children of watched processes are watched too; with `lines`, user stacks
     /// are copied, which source lines need.
     pub fn start(cpus: &CpuSet, children: bool, lines: bool) -> Result<Attacher, StartError> {
-        Attacher::load(cpus, children, lines).map_err(|why| StartError::of(BACKEND, &why))
+        Attacher::load_programs(cpus, children, lines)
+            .map_err(|why| StartError::from_load_error(BACKEND, &why))
     }
 
-    fn load(cpus: &CpuSet, children: bool, lines: bool) -> Result<Attacher, LoadError> {
+    fn load_programs(cpus: &CpuSet, children: bool, lines: bool) -> Result<Attacher, LoadError> {
         let copy_stacks = lines && Unwinder::IS_AVAILABLE;
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
-        let (shape, count) = (BufferSizes::of(BUFFER, false), cpus.len() as u32);
+        let (shape, count) = (BufferSizes::with_capacity(BUFFER, false), cpus.len() as u32);
         let [period_expiry, expiries @ ..] = crate::names::kernel_functions(EXPIRIES);
         let number = |name| crate::syscall_number(name).unwrap_or(u32::MAX);
         let mut constants = vec![
-            ("mask", shape.mask().to_ne_bytes().to_vec()),
+            ("mask", shape.index_mask().to_ne_bytes().to_vec()),
             ("children", vec![u8::from(children)]),
             ("copy_stacks", vec![u8::from(copy_stacks)]),
             ("pid_namespace", crate::namespace::inner_number().to_ne_bytes().to_vec()),
-            ("waits", set(&WAITING_CALLS)),
-            ("files", set(&FILE_CALLS)),
-            ("polls", set(&POLLS)),
-            ("marks", marks()),
+            ("waits", syscall_bitmap(&WAITING_CALLS)),
+            ("files", syscall_bitmap(&FILE_CALLS)),
+            ("polls", syscall_bitmap(&POLLS)),
+            ("marks", syscall_marks()),
             ("futex", NR_FUTEX.to_ne_bytes().to_vec()),
             ("futex_wait", number("futex_wait").to_ne_bytes().to_vec()),
             ("futex_waitv", number("futex_waitv").to_ne_bytes().to_vec()),
@@ -161,16 +164,16 @@ impl Attacher {
             ("period_expiry", period_expiry.to_ne_bytes().to_vec()),
             ("expiries", expiries.iter().flat_map(|address| address.to_ne_bytes()).collect()),
         ];
-        constants.extend(slots(cpus));
-        let mut object = BpfObject::open(OBJECT, &borrowed(&constants))?;
-        object.shape("buffers", shape.value_size(), count);
-        object.entries("cpus", count);
-        object.prepare(Some(&kernel))?;
+        constants.extend(slot_constants(cpus));
+        let mut object = BpfObject::open(OBJECT, &borrow_constants(&constants))?;
+        object.set_map_shape("buffers", shape.value_size(), count);
+        object.set_map_entries("cpus", count);
+        object.prepare_programs(Some(&kernel))?;
         let bytes = u64::from(shape.value_size()) * u64::from(count);
-        let buffers = Buffers::map(object.map("buffers")?, shape, count)
+        let buffers = Buffers::map_buffers(object.map_fd("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
-        let places = AttachPlaces::of(&object)?;
-        let copies = copy_stacks.then(|| Copies::of(&object)).transpose()?;
+        let places = AttachPlaces::from_object(&object)?;
+        let copies = copy_stacks.then(|| Copies::from_object(&object)).transpose()?;
         let moments = Moments { copies, ..Moments::default() };
         let (attached, scratch) = (Vec::new(), Vec::new());
         let timers = expiries.contains(&0).then(timers_not_known);
@@ -190,12 +193,12 @@ impl Attacher {
             own: AtomicU32::new(0),
             findings,
         };
-        attacher.attach(&kernel)?;
+        attacher.attach_programs(&kernel)?;
         Ok(attacher)
     }
 
     /// Interrupts first: a switch must not occur in one whose start was unseen.
-    fn attach(&mut self, kernel: &Btf) -> Result<(), LoadError> {
+    fn attach_programs(&mut self, kernel: &Btf) -> Result<(), LoadError> {
         self.load_ahead(kernel);
         let mut ends_seen = !cfg!(target_arch = "x86_64");
         for (name, (entry, exit)) in SERVED {
@@ -257,18 +260,19 @@ impl Attacher {
         let first = |(tracepoint, programs): &(&'static str, &'static str)| {
             (programs.split('|').next().unwrap_or_default(), (*tracepoint).to_owned())
         };
-        let mut ahead: Vec<(&str, String)> =
+        let mut programs_to_load: Vec<(&str, String)> =
             NEEDED.iter().chain([&TIMER_STARTS, &SIGNALS]).map(first).collect();
         for (name, (entry, exit)) in SERVED {
-            ahead.extend([(exit, format!("{name}_exit")), (entry, format!("{name}_entry"))]);
+            programs_to_load
+                .extend([(exit, format!("{name}_exit")), (entry, format!("{name}_entry"))]);
         }
         for name in RECLAIM {
-            ahead.push(("attach_reclaim_ends", format!("{name}_end")));
-            ahead.push(("attach_reclaim_begins", format!("{name}_begin")));
+            programs_to_load.push(("attach_reclaim_ends", format!("{name}_end")));
+            programs_to_load.push(("attach_reclaim_begins", format!("{name}_begin")));
         }
-        ahead.extend(FAULTS.map(|name| ("attach_fault_begins", name.to_owned())));
-        ahead.sort_by_key(|(program, _)| !LONGEST.contains(program));
-        self.object.load_ahead(kernel, &ahead);
+        programs_to_load.extend(FAULTS.map(|name| ("attach_fault_begins", name.to_owned())));
+        programs_to_load.sort_by_key(|(program, _)| !LONGEST.contains(program));
+        self.object.load_ahead(kernel, &programs_to_load);
     }
 
     fn attach_signals(&mut self, kernel: &Btf) {
@@ -291,7 +295,7 @@ impl Attacher {
 
     /// Watches all current and future threads of a process.
     pub fn watch_process(&self, process: u32) -> Result<(), StartError> {
-        self.set("processes", process, &1u32.to_ne_bytes())?;
+        self.update_entry("processes", process, &1u32.to_ne_bytes())?;
         // In this order, a thread started meanwhile is found one way or the other.
         let tasks =
             std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
@@ -303,10 +307,10 @@ impl Attacher {
         let clear = |number: u32| {
             let mut value = vec![0; self.object.value_size("values")];
             value[wire::ATTACHED_NUMBER as usize..][..4].copy_from_slice(&number.to_ne_bytes());
-            self.set("selections", number, &[0; Selection::SIZE])?;
-            self.set("values", number, &value)
+            self.update_entry("selections", number, &[0; Selection::SIZE])?;
+            self.update_entry("values", number, &value)
         };
-        match self.places.watch(tid, clear)? {
+        match self.places.watch_thread(tid, clear)? {
             true => Ok(()),
             false => Err(StartError::Backend {
                 backend: BACKEND,
@@ -319,13 +323,13 @@ impl Attacher {
     /// From now on a cycle of this thread ends at its wait in this call, at its place if that is
     /// known; with `by_argument` only for the same file or address. With `None` no more cycles are
     /// recorded.
-    pub fn select(
+    pub fn select_wait(
         &mut self,
         tid: u32,
         call: Option<(WaitingCall, bool)>,
     ) -> Result<(), StartError> {
         // Of a thread that has ended nothing is left to select for.
-        let Some(number) = self.places.number(tid) else { return Ok(()) };
+        let Some(number) = self.places.number_of(tid) else { return Ok(()) };
         let mut selection = Selection::read(&[0; Selection::SIZE]);
         (selection.call, selection.how) = (wire::MAX_SYSCALLS as u32, wire::SELECTED as u16);
         if let Some((call, by_argument)) = call {
@@ -334,39 +338,41 @@ impl Attacher {
             if by_argument {
                 selection.how = wire::SELECTED_ARGUMENT as u16;
             }
-            self.moments.waits.fill(&mut selection, call.place);
+            self.moments.waits.fill_selection(&mut selection, call.place);
         }
         // The kernel may read it meanwhile: it is whole before it counts.
         let mut bytes = [0; Selection::SIZE];
         Selection { how: 0, ..selection }.write(&mut bytes);
-        self.set("selections", number, &bytes)?;
+        self.update_entry("selections", number, &bytes)?;
         selection.write(&mut bytes);
-        self.set("selections", number, &bytes)?;
-        self.moments.waits.forget(tid, clock::monotonic());
+        self.update_entry("selections", number, &bytes)?;
+        self.moments.waits.forget_thread(tid, clock::monotonic_now());
         if let Some((call, _)) = call.filter(|(call, _)| call.place != 0) {
-            self.moments.waits.select(tid, call.place, clock::monotonic());
+            self.moments.waits.select_place(tid, call.place, clock::monotonic_now());
         }
         Ok(())
     }
 
-    fn set(&self, map: &str, key: u32, value: &[u8]) -> Result<(), StartError> {
-        let refused =
-            |why| StartError::of(BACKEND, &LoadError::Map { bytes: value.len() as u64, why });
-        let map = self.object.map(map).map_err(|why| StartError::of(BACKEND, &why))?;
+    fn update_entry(&self, map: &str, key: u32, value: &[u8]) -> Result<(), StartError> {
+        let refused = |why| {
+            StartError::from_load_error(BACKEND, &LoadError::Map { bytes: value.len() as u64, why })
+        };
+        let map =
+            self.object.map_fd(map).map_err(|why| StartError::from_load_error(BACKEND, &why))?;
         sys::update_map(map, &key.to_ne_bytes(), value).map_err(refused)
     }
 
     /// Returns the ended cycles of each CPU, in order of time.
-    pub fn drain(&mut self, take: &mut dyn FnMut(Cycle)) {
+    pub fn drain_cycles(&mut self, take: &mut dyn FnMut(Cycle)) {
         let mut cycles = std::mem::take(&mut self.cycles);
         for slot in 0..self.cpus.len() as u32 {
             self.scratch.clear();
-            self.buffers.take(slot, &mut self.scratch);
+            self.buffers.take_records(slot, &mut self.scratch);
             record::read(&self.scratch, &mut |cycle| cycles.push(cycle), &mut self.moments);
         }
         // The places of waits may come from other CPUs.
         for mut cycle in cycles.drain(..) {
-            cycle.call.place = self.moments.waits.take(&cycle);
+            cycle.call.place = self.moments.waits.take_place(&cycle);
             self.has_timers |= cycle.by == WokenBy::Timer;
             self.without_timers = self.without_timers.saturating_add(1);
             take(cycle);
@@ -377,14 +383,14 @@ impl Attacher {
 
     /// The current wait of a thread, or the cycle after it: the kernel writes no record of a cycle
     /// before its end. `None` if unknown, or changing at this instant.
-    pub fn open(&self, tid: u32) -> Option<OpenCycle> {
-        let map = self.object.map("values").ok()?;
+    pub fn open_cycle(&self, tid: u32) -> Option<OpenCycle> {
+        let map = self.object.map_fd("values").ok()?;
         let mut value = vec![0; self.object.value_size("values")];
         let mut look = || {
-            let number = self.places.number(tid)?;
+            let number = self.places.number_of(tid)?;
             sys::look_up(map, &number.to_ne_bytes(), &mut value).ok()?;
-            open::ask(&mut value, tid);
-            open::decode(&value, clock::monotonic())
+            open::read_sleep_end(&mut value, tid);
+            open::decode_open_cycle(&value, clock::monotonic_now())
         };
         // The programs may write it meanwhile.
         look().filter(|first| look() == Some(*first))
@@ -394,21 +400,21 @@ impl Attacher {
     /// failed attempt is repeated.
     fn look_at_timers(&self) {
         match &self.timer_starts {
-            Some(starts) if self.has_timers => _ = starts.resume(),
-            Some(starts) if self.without_timers >= WITHOUT_TIMERS => starts.pause(),
+            Some(starts) if self.has_timers => _ = starts.resume_program(),
+            Some(starts) if self.without_timers >= WITHOUT_TIMERS => starts.pause_program(),
             _ => {}
         }
     }
 
-    pub fn attached(&self) -> AttachedPrograms {
-        AttachedPrograms::of(NAME, &self.attached)
+    pub fn attached_programs(&self) -> AttachedPrograms {
+        AttachedPrograms::from_programs(NAME, &self.attached)
     }
 
     /// The gaps of polling threads since the last call.
     pub fn take_gaps(&mut self) -> Vec<Gap> {
-        let own = self.own.load(Ordering::Relaxed);
+        let own_thread = self.own.load(Ordering::Relaxed);
         let mut gaps = std::mem::take(&mut self.moments.gaps);
-        gaps.retain(|gap| gap.tid != own);
+        gaps.retain(|gap| gap.tid != own_thread);
         gaps.sort_by_key(|gap| gap.end);
         gaps
     }
@@ -416,34 +422,34 @@ impl Attacher {
     /// The time of threads in each state: of those ended since the last call and, with `living`, of
     /// the current ones.
     pub fn take_times(&mut self, living: bool) -> Vec<(u32, ThreadTimes)> {
-        let own = self.own.load(Ordering::Relaxed);
-        let mut all = std::mem::take(&mut self.moments.times);
-        all.retain(|(tid, _)| *tid != own);
+        let own_thread = self.own.load(Ordering::Relaxed);
+        let mut state_times = std::mem::take(&mut self.moments.times);
+        state_times.retain(|(tid, _)| *tid != own_thread);
         if living {
-            all.extend(self.living_times());
+            state_times.extend(self.living_times());
         }
-        all
+        state_times
     }
 
     /// The time of the current threads in each state, with what was lost of them.
     pub fn living_times(&self) -> Vec<(u32, ThreadTimes)> {
-        let mut all = Vec::new();
-        let Ok(map) = self.object.map("values").map_err(drop) else { return all };
-        let now = u64::try_from(clock::monotonic().ns()).unwrap_or_default();
+        let mut living_threads = Vec::new();
+        let Ok(map) = self.object.map_fd("values").map_err(drop) else { return living_threads };
+        let now = u64::try_from(clock::monotonic_now().ns()).unwrap_or_default();
         let mut value = vec![0; self.object.value_size("values")];
-        for (tid, number) in self.places.all() {
+        for (tid, number) in self.places.watched_threads() {
             let read = sys::look_up(map, &number.to_ne_bytes(), &mut value);
             // The end of the value.
             if let (Ok(()), Some(times)) = (read, value.last_chunk::<{ Times::SIZE }>()) {
-                all.push((tid, record::thread_times(&Times::read(times), now)));
+                living_threads.push((tid, record::thread_times(&Times::read(times), now)));
             }
         }
-        all
+        living_threads
     }
 
     /// The tasks that watched threads delayed, since the start.
     pub fn delayed_tasks(&self) -> Vec<DelayedTask> {
-        let Ok(map) = self.object.map("delayed_tasks") else { return Vec::new() };
+        let Ok(map) = self.object.map_fd("delayed_tasks") else { return Vec::new() };
         let nanos = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
         let (mut key, mut next) = (None::<[u8; DelayedKey::SIZE]>, [0; DelayedKey::SIZE]);
         let (mut all, mut value) = (Vec::new(), [0; DelayedValue::SIZE]);
@@ -479,33 +485,33 @@ impl Attacher {
     /// meanwhile. Without a copy of the stack they are those that frame pointers lead to.
     pub fn user_stack(&self, moment: &Moment) -> Option<UserStack> {
         let copies = self.moments.copies.as_ref();
-        if let Some(copied) = copies.and_then(|copies| copies.stack(moment.stack?)) {
+        if let Some(copied) = copies.and_then(|copies| copies.kept_stack(moment.stack?)) {
             return Some(copied.clone());
         }
-        let stacks = self.object.map("stacks").ok()?;
-        let addresses = self.moments.stacks.addresses(stacks, moment)?;
+        let stacks = self.object.map_fd("stacks").ok()?;
+        let addresses = self.moments.stacks.stack_addresses(stacks, moment)?;
         let is_cut = addresses.len() == 1;
         Some(UserStack { addresses, is_cut })
     }
 
     /// The functions at a place where a thread waits ([`WaitingCall::place`]).
     pub fn wait_stack(&self, place: u64) -> Option<UserStack> {
-        self.moments.waits.stack(place).cloned()
+        self.moments.waits.place_stack(place).cloned()
     }
 
     /// The copied stack with this number, as that of a waker.
     pub fn copied_stack(&self, number: u32) -> Option<UserStack> {
-        self.moments.copies.as_ref()?.stack(number).cloned()
+        self.moments.copies.as_ref()?.kept_stack(number).cloned()
     }
 
     /// Frees space for further stacks when due, except for `needed` ones.
     pub fn free_stacks(&mut self, needed: impl FnOnce() -> BTreeSet<u32>) {
         let needed = needed();
         if let Some(copies) = &mut self.moments.copies {
-            copies.sweep(&needed, clock::monotonic());
+            copies.free_unneeded(&needed, clock::monotonic_now());
         }
-        if let Ok(map) = self.object.map("stacks") {
-            self.moments.stacks.sweep(map, || needed);
+        if let Ok(map) = self.object.map_fd("stacks") {
+            self.moments.stacks.free_unneeded(map, || needed);
         }
     }
 
@@ -521,26 +527,26 @@ impl Attacher {
 
     /// The number of instants within cycles lost for lack of space: half of each buffer is reserved
     /// for cycles.
-    pub fn refused(&self) -> u64 {
-        (0..self.cpus.len() as u32).map(|slot| self.buffers.refused(slot)).sum()
+    pub fn lost_moments(&self) -> u64 {
+        (0..self.cpus.len() as u32).map(|slot| self.buffers.refused_moments(slot)).sum()
     }
 
     /// The number of cycles lost for lack of space.
-    pub fn lost(&self) -> u64 {
-        (0..self.cpus.len() as u32).map(|slot| self.buffers.lost(slot)).sum()
+    pub fn lost_cycles(&self) -> u64 {
+        (0..self.cpus.len() as u32).map(|slot| self.buffers.lost_records(slot)).sum()
     }
 
     /// The number of events that the kernel did not pass on, as the same program was already
     /// running on that CPU.
-    pub fn unseen(&self) -> u64 {
-        self.attached.iter().filter_map(Attach::misses).sum()
+    pub fn missed_events(&self) -> u64 {
+        self.attached.iter().filter_map(Attach::recursion_misses).sum()
     }
 }
 
 /// The timer interrupt of Hyper-V, which has no tracepoint (arch/x86/kernel/irq.c).
 fn has_other_timer_interrupt() -> bool {
-    let all = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
-    all.lines().any(|line| line.trim_start().starts_with("HVS:"))
+    let interrupts_text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
+    interrupts_text.lines().any(|line| line.trim_start().starts_with("HVS:"))
 }
 
 fn faults_not_timed(why: &LoadError) -> Finding {
@@ -555,12 +561,12 @@ fn timers_not_known() -> Finding {
     let message = "timers that expire before the thread waits for them are not recognised as \
                    releases: their functions are not in /proc/kallsyms";
     Finding::new("timers-not-recognised", Severity::Note, "attach", message)
-        .remedy("set kernel.kptr_restrict to 0 or 1 and run as root")
+        .with_remedy("set kernel.kptr_restrict to 0 or 1 and run as root")
 }
 
 /// A set of system calls in the format of the programs. Calls that this architecture lacks are
 /// omitted.
-fn set(names: &[&str]) -> Vec<u8> {
+fn syscall_bitmap(names: &[&str]) -> Vec<u8> {
     let mut bits = vec![0u8; wire::MAX_SYSCALLS as usize / 8];
     for number in names.iter().filter_map(|name| crate::syscall_number(name)) {
         if let Some(byte) = bits.get_mut(number as usize / 8) {
@@ -571,7 +577,7 @@ fn set(names: &[&str]) -> Vec<u8> {
 }
 
 /// The marks of system calls in the format of the programs.
-fn marks() -> Vec<u8> {
+fn syscall_marks() -> Vec<u8> {
     let mut marks = vec![0u8; wire::MAX_SYSCALLS as usize];
     for (place, (name, class)) in MARKED.into_iter().enumerate() {
         let number = crate::syscall_number(name).map(|number| number as usize);

@@ -22,7 +22,7 @@ pub struct RunTime {
 
 impl AttachedPrograms {
     /// The programs of a recorder with this name.
-    pub(crate) fn of<'a>(
+    pub(crate) fn from_programs<'a>(
         recorder: &'static str,
         attached: impl IntoIterator<Item = &'a Attach>,
     ) -> AttachedPrograms {
@@ -39,14 +39,14 @@ impl AttachedPrograms {
     }
 
     /// Stops running them until they are resumed; they stay loaded.
-    pub fn pause(&self) {
-        self.0.iter().for_each(|(_, attach)| attach.pause());
+    pub fn pause_programs(&self) {
+        self.0.iter().for_each(|(_, attach)| attach.pause_program());
     }
 
     /// Runs all of them again. Interrupts first: a switch must not occur in one whose start was
     /// unseen.
-    pub fn resume(&self) -> io::Result<()> {
-        self.0.iter().try_for_each(|(_, attach)| attach.resume())
+    pub fn resume_programs(&self) -> io::Result<()> {
+        self.0.iter().try_for_each(|(_, attach)| attach.resume_program())
     }
 
     /// The time of each during `what`, on all CPUs. Counting takes two clock readings per run of
@@ -64,13 +64,13 @@ impl AttachedPrograms {
         let after = self.read();
         drop(counting);
         let Some((before, after)) = before.zip(after) else {
-            let why = "the kernel does not count the run time of BPF programs";
-            return Fact::Unavailable(why.to_owned());
+            let reason = "the kernel does not count the run time of BPF programs";
+            return Fact::Unavailable(reason.to_owned());
         };
         let took = self.0.iter().zip(before.into_iter().zip(after));
         let took = took.map(|((recorder, attach), (before, after))| RunTime {
             recorder,
-            tracepoint: attach.tracepoint().to_owned(),
+            tracepoint: attach.tracepoint_name().to_owned(),
             runs: after.1.saturating_sub(before.1),
             ns: after.0.saturating_sub(before.0),
         });

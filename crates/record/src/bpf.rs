@@ -12,5 +12,5 @@ pub(crate) mod simulated;
 pub(crate) mod sys;
 pub(crate) mod uprobe;
 
-pub(crate) use buffers::{BufferSizes, Buffers, borrowed, slots};
+pub(crate) use buffers::{BufferSizes, Buffers, borrow_constants, slot_constants};
 pub(crate) use object::{Attach, BpfObject, LoadError};

@@ -54,7 +54,7 @@ pub enum CountKind {
 
 impl CountKind {
     /// Ordered pairs of tracepoint and programs; alternatives are separated by `|`.
-    fn programs(self) -> &'static [(&'static str, &'static str)] {
+    fn counting_programs(self) -> &'static [(&'static str, &'static str)] {
         match self {
             CountKind::Syscalls => &[("sys_enter", "count_syscall")],
             CountKind::Switches => &[("sched_switch", "count_switched|count_switched_before_5_18")],
@@ -108,24 +108,29 @@ impl RunningCounters {
         if *tasks != CountedTasks::All {
             check_ids()?;
         }
-        RunningCounters::load(tasks, kinds).map_err(|why| StartError::of(BACKEND, &why))
+        RunningCounters::load_programs(tasks, kinds)
+            .map_err(|why| StartError::from_load_error(BACKEND, &why))
     }
 
-    fn load(tasks: &CountedTasks, kinds: &[CountKind]) -> Result<RunningCounters, LoadError> {
+    fn load_programs(
+        tasks: &CountedTasks,
+        kinds: &[CountKind],
+    ) -> Result<RunningCounters, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let by_pid = [u8::from(*tasks != CountedTasks::All)];
         let mut object = BpfObject::open(PROGRAMS, &[("by_pid", &by_pid)])?;
         let cpus = possible_cpus();
-        object.shape("counts", Wire::SIZE as u32, cpus);
-        object.prepare(Some(&kernel))?;
+        object.set_map_shape("counts", Wire::SIZE as u32, cpus);
+        object.prepare_programs(Some(&kernel))?;
         if let CountedTasks::Processes(pids) = tasks {
             for pid in pids {
                 let refused = |why| LoadError::Map { bytes: 0, why };
-                sys::update_map(object.map("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
+                sys::update_map(object.map_fd("pids")?, &pid.to_ne_bytes(), &[1])
+                    .map_err(refused)?;
             }
         }
         let mut attached = Vec::new();
-        for (tracepoint, programs) in kinds.iter().flat_map(|kind| kind.programs()) {
+        for (tracepoint, programs) in kinds.iter().flat_map(|kind| kind.counting_programs()) {
             attached.push(Attach::first_of(programs, |program| {
                 object.attach_btf_tracepoint(&kernel, program, tracepoint)
             })?);
@@ -135,16 +140,20 @@ impl RunningCounters {
 
     /// The counts so far. Concurrent events are in this or in the next reading, never in both.
     pub fn read(&self) -> Result<CountTotals, StartError> {
-        let failed =
-            |why| StartError::of(BACKEND, &LoadError::Map { bytes: Wire::SIZE as u64, why });
-        let map = self.object.map("counts").map_err(|why| StartError::of(BACKEND, &why))?;
+        let failed = |why| {
+            StartError::from_load_error(BACKEND, &LoadError::Map { bytes: Wire::SIZE as u64, why })
+        };
+        let map = self
+            .object
+            .map_fd("counts")
+            .map_err(|why| StartError::from_load_error(BACKEND, &why))?;
         let mut counts = CountTotals::default();
         for cpu in 0..self.cpus {
             let mut bytes = [0; Wire::SIZE];
             sys::look_up(map, &cpu.to_ne_bytes(), &mut bytes).map_err(failed)?;
             counts.add(&Wire::read(&bytes));
         }
-        counts.missed = self.attached.iter().filter_map(Attach::misses).sum();
+        counts.missed = self.attached.iter().filter_map(Attach::recursion_misses).sum();
         Ok(counts)
     }
 }
@@ -165,11 +174,12 @@ impl CountTotals {
     }
 
     /// The increase since an earlier reading of the same counters.
-    pub fn since(&self, earlier: &CountTotals) -> CountTotals {
-        let less = |number: &u32, count: u64| {
+    pub fn totals_since(&self, earlier: &CountTotals) -> CountTotals {
+        let count_since = |number: &u32, count: u64| {
             count.saturating_sub(earlier.syscalls.get(number).copied().unwrap_or(0))
         };
-        let syscalls = self.syscalls.iter().map(|(number, count)| (*number, less(number, *count)));
+        let syscalls =
+            self.syscalls.iter().map(|(number, count)| (*number, count_since(number, *count)));
         CountTotals {
             syscalls: syscalls.filter(|(_, count)| *count > 0).collect(),
             voluntary: self.voluntary.saturating_sub(earlier.voluntary),

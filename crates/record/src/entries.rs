@@ -14,7 +14,9 @@
 mod record;
 mod traced;
 
-use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots, sys};
+use crate::bpf::{
+    Attach, BpfObject, BufferSizes, Buffers, LoadError, borrow_constants, slot_constants, sys,
+};
 use crate::start_error::StartError;
 use crate::wire::layout as wire;
 use crate::wire::layout::{Own, OwnKey};
@@ -108,29 +110,29 @@ impl EntryRecorder {
             let message = format!("CPU {last}: only the first {CPUS} CPUs can be chosen");
             return Err(StartError::Request(message));
         }
-        EntryRecorder::load(cpus).map_err(|why| StartError::of(BACKEND, &why))
+        EntryRecorder::load_programs(cpus).map_err(|why| StartError::from_load_error(BACKEND, &why))
     }
 
-    fn load(cpus: &CpuSet) -> Result<EntryRecorder, LoadError> {
+    fn load_programs(cpus: &CpuSet) -> Result<EntryRecorder, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
-        let (shape, count) = (BufferSizes::of(BUFFER, false), cpus.len() as u32);
+        let (shape, count) = (BufferSizes::with_capacity(BUFFER, false), cpus.len() as u32);
         let functions = kernel_functions();
         let mut chosen = [0u64; CPUS / 64];
         cpus.iter().for_each(|cpu| chosen[cpu / 64] |= 1 << (cpu % 64));
         let mut constants = vec![
-            ("mask", shape.mask().to_ne_bytes().to_vec()),
+            ("mask", shape.index_mask().to_ne_bytes().to_vec()),
             ("chosen", chosen.iter().flat_map(|word| word.to_ne_bytes()).collect()),
             ("shootdown", functions.shootdown.to_ne_bytes().to_vec()),
             ("tick", functions.tick.to_ne_bytes().to_vec()),
             ("call_function", functions.call_function.to_ne_bytes().to_vec()),
         ];
-        constants.extend(slots(cpus));
-        let mut object = BpfObject::open(OBJECT, &borrowed(&constants))?;
-        object.shape("buffers", shape.value_size(), count);
-        object.entries("cpus", count);
-        object.prepare(Some(&kernel))?;
+        constants.extend(slot_constants(cpus));
+        let mut object = BpfObject::open(OBJECT, &borrow_constants(&constants))?;
+        object.set_map_shape("buffers", shape.value_size(), count);
+        object.set_map_entries("cpus", count);
+        object.prepare_programs(Some(&kernel))?;
         let bytes = u64::from(shape.value_size()) * u64::from(count);
-        let buffers = Buffers::map(object.map("buffers")?, shape, count)
+        let buffers = Buffers::map_buffers(object.map_fd("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
         let mut recorder = EntryRecorder {
             object,
@@ -143,12 +145,12 @@ impl EntryRecorder {
             sees_calls: true,
             counting: sys::enable_run_time().ok(),
         };
-        recorder.attach(&kernel)?;
+        recorder.attach_programs(&kernel)?;
         Ok(recorder)
     }
 
     /// Originators first, then entries, so that no entry is seen without its originator.
-    fn attach(&mut self, kernel: &Btf) -> Result<(), LoadError> {
+    fn attach_programs(&mut self, kernel: &Btf) -> Result<(), LoadError> {
         let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (tracepoint, program, what) in OPTIONAL {
             let attached = match tracepoint == RAW {
@@ -170,13 +172,13 @@ impl EntryRecorder {
         }
         self.findings.extend(missing.iter().map(|(what, names)| not_shown(what, names)));
         for vector in Vector::ALL {
-            let name = vector.tracepoint();
+            let name = vector.tracepoint_name();
             let one = |program: &str, end: &str| {
                 self.object.attach_btf_tracepoint(kernel, program, &format!("{name}_{end}"))
             };
-            let both = one("cpu_vector_exit", "exit")
+            let attach_pair = one("cpu_vector_exit", "exit")
                 .and_then(|exit| Ok([exit, one(&format!("cpu_{name}"), "entry")?]));
-            match both {
+            match attach_pair {
                 Ok(both) => {
                     self.attached.extend(both);
                     self.vectors.push(vector);
@@ -197,64 +199,64 @@ impl EntryRecorder {
     }
 
     /// Returns the ended entries of each CPU, in the order of their ends.
-    pub fn drain(&mut self, take: &mut dyn FnMut(Entry)) {
+    pub fn drain_entries(&mut self, take: &mut dyn FnMut(Entry)) {
         for slot in 0..self.cpus.len() as u32 {
             self.scratch.clear();
-            self.buffers.take(slot, &mut self.scratch);
+            self.buffers.take_records(slot, &mut self.scratch);
             record::read(&self.scratch, take);
         }
     }
 
     /// The number of entries of a CPU lost for lack of space.
-    pub fn lost(&self, cpu: usize) -> u64 {
-        self.slot(cpu).map_or(0, |slot| self.buffers.lost(slot))
+    pub fn lost_entries(&self, cpu: usize) -> u64 {
+        self.slot_of(cpu).map_or(0, |slot| self.buffers.lost_records(slot))
     }
 
-    fn slot(&self, cpu: usize) -> Option<u32> {
+    fn slot_of(&self, cpu: usize) -> Option<u32> {
         self.cpus.iter().position(|one| one == cpu).map(|slot| slot as u32)
     }
 
     /// The number of events that the kernel did not pass on, as the same program was already
     /// running on that CPU.
-    pub fn unseen(&self) -> u64 {
-        self.attached.iter().filter_map(Attach::misses).sum()
+    pub fn missed_events(&self) -> u64 {
+        self.attached.iter().filter_map(Attach::recursion_misses).sum()
     }
 
     /// ns and runs of all programs since the start, on all CPUs; `None` if the kernel does not
     /// count them, or on a second call: counting takes two clock readings per run, so it ends here.
-    pub fn cost(&mut self) -> Option<(u64, u64)> {
+    pub fn take_run_time(&mut self) -> Option<(u64, u64)> {
         self.counting.take()?;
         Attach::run_time_of(&self.attached)
     }
 
     /// The addresses of a kernel stack, innermost first.
-    pub fn stack(&self, number: u32) -> Vec<u64> {
+    pub fn stack_addresses(&self, number: u32) -> Vec<u64> {
         let (map, place) = match number.checked_sub(wire::STACKS as u32) {
             None => ("stacks", number),
             Some(place) => ("more_stacks", place),
         };
-        let map = self.object.map(map);
-        map.map_or_else(|_| Vec::new(), |map| sys::stack::<STACK>(map, place))
+        let map = self.object.map_fd(map);
+        map.map_or_else(|_| Vec::new(), |map| sys::read_stack::<STACK>(map, place))
     }
 
     /// The counts of a CPU, which are never lost.
-    pub fn counts(&self, cpu: usize) -> Option<EntryCounts> {
+    pub fn cpu_counts(&self, cpu: usize) -> Option<EntryCounts> {
         let mut bytes = vec![0; self.object.value_size("cpus")];
-        let slot = self.slot(cpu)?;
-        sys::look_up(self.object.map("cpus").ok()?, &slot.to_ne_bytes(), &mut bytes).ok()?;
+        let slot = self.slot_of(cpu)?;
+        sys::look_up(self.object.map_fd("cpus").ok()?, &slot.to_ne_bytes(), &mut bytes).ok()?;
         read(&bytes)
     }
 
     /// The actions of tasks themselves on the chosen CPUs.
-    pub fn own(&self) -> Vec<OwnCount> {
-        self.object.map("own").map(own).unwrap_or_default()
+    pub fn own_counts(&self) -> Vec<OwnCount> {
+        self.object.map_fd("own").map(read_own_counts).unwrap_or_default()
     }
 }
 
 fn not_shown(what: &str, names: &[&str]) -> Finding {
     let message = format!("this kernel does not show {what}: it has no {}", names.join(", "));
     Finding::new("originator-not-shown", Severity::Note, "cpus", message)
-        .remedy("Linux 6.5 and later have all events of IPIs")
+        .with_remedy("Linux 6.5 and later have all events of IPIs")
 }
 
 /// Reads the last part of `struct cpu`.
@@ -268,7 +270,7 @@ fn read(cpu: &[u8]) -> Option<EntryCounts> {
     })
 }
 
-fn own(map: &OwnedFd) -> Vec<OwnCount> {
+fn read_own_counts(map: &OwnedFd) -> Vec<OwnCount> {
     let (mut all, mut key) = (Vec::new(), None::<[u8; OwnKey::SIZE]>);
     loop {
         let mut next = [0; OwnKey::SIZE];
@@ -278,13 +280,13 @@ fn own(map: &OwnedFd) -> Vec<OwnCount> {
         }
         let mut value = [0; Own::SIZE];
         if sys::look_up(map, &next, &mut value).is_ok() {
-            all.push(one(OwnKey::read(&next), Own::read(&value)));
+            all.push(decode_own_count(OwnKey::read(&next), Own::read(&value)));
         }
         key = Some(next);
     }
 }
 
-fn one(key: OwnKey, own: Own) -> OwnCount {
+fn decode_own_count(key: OwnKey, own: Own) -> OwnCount {
     let what = match u64::from(key.what) {
         wire::OWN_FAULT_USER => OwnEntry::UserFault,
         wire::OWN_FAULT_KERNEL => OwnEntry::KernelFault,

@@ -65,14 +65,15 @@ pub struct ThreadGaps {
 impl ThreadGaps {
     /// Starts counting for a thread, by the kernel's id. The error states the reason.
     pub fn start(cpu: u32, tid: u32) -> Result<ThreadGaps, StartError> {
-        ThreadGaps::load(cpu, tid).map_err(|why| StartError::of(BACKEND, &why))
+        ThreadGaps::load_programs(cpu, tid)
+            .map_err(|why| StartError::from_load_error(BACKEND, &why))
     }
 
-    fn load(cpu: u32, tid: u32) -> Result<ThreadGaps, LoadError> {
+    fn load_programs(cpu: u32, tid: u32) -> Result<ThreadGaps, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let (cpu, tid) = (cpu.to_ne_bytes(), tid.to_ne_bytes());
         let mut object = BpfObject::open(PROGRAMS, &[("want_cpu", &cpu), ("want_tid", &tid)])?;
-        object.prepare(Some(&kernel))?;
+        object.prepare_programs(Some(&kernel))?;
         let board = object.map_page("board", libc::PROT_READ)?;
         let mut attached = Vec::new();
         // Ends first: none is seen without its start.
@@ -97,8 +98,8 @@ impl ThreadGaps {
     /// The totals so far. Called by the thread itself on its CPU, so only an interrupt can change
     /// them meanwhile.
     #[inline]
-    pub fn served(&self) -> ServedGaps {
-        let read = |at| self.board.word(at).load(Ordering::Acquire) as i64;
+    pub fn served_gaps(&self) -> ServedGaps {
+        let read = |at| self.board.word_at(at).load(Ordering::Acquire) as i64;
         loop {
             let first = ServedGaps { interrupt: read(HARD), softirq: read(SOFT), task: read(TASK) };
             if read(HARD) == first.interrupt {

@@ -43,7 +43,7 @@ pub type InterruptTracepoint = (&'static str, &'static str);
 impl AwaitedInterrupt {
     /// The tracepoints of the handler's entry with their programs: those of the first list that
     /// this kernel has any of.
-    fn entries(self) -> &'static [&'static [(InterruptTracepoint, &'static str)]] {
+    fn entry_tracepoints(self) -> &'static [&'static [(InterruptTracepoint, &'static str)]] {
         const IPI: &[(InterruptTracepoint, &str)] = &[(("ipi", "ipi_entry"), "vector_entered")];
         match self {
             AwaitedInterrupt::Timer { irq: None } => {
@@ -66,7 +66,7 @@ impl AwaitedInterrupt {
         }
     }
 
-    fn irq(self) -> Option<u32> {
+    fn irq_number(self) -> Option<u32> {
         match self {
             AwaitedInterrupt::Timer { irq } => irq,
             AwaitedInterrupt::Device { irq } => Some(irq),
@@ -101,21 +101,25 @@ impl InterruptStamps {
         awaited: AwaitedInterrupt,
         cpu: Option<u32>,
     ) -> Result<InterruptStamps, StartError> {
-        InterruptStamps::load(awaited, cpu).map_err(|why| StartError::of(BACKEND, &why))
+        InterruptStamps::load_programs(awaited, cpu)
+            .map_err(|why| StartError::from_load_error(BACKEND, &why))
     }
 
-    fn load(awaited: AwaitedInterrupt, cpu: Option<u32>) -> Result<InterruptStamps, LoadError> {
+    fn load_programs(
+        awaited: AwaitedInterrupt,
+        cpu: Option<u32>,
+    ) -> Result<InterruptStamps, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let cpu = cpu.unwrap_or(wire::NO_CPU as u32).to_ne_bytes();
-        let irq = awaited.irq().unwrap_or(0).to_ne_bytes();
+        let irq = awaited.irq_number().unwrap_or(0).to_ne_bytes();
         let mut object = BpfObject::open(PROGRAMS, &[("want_cpu", &cpu), ("want_irq", &irq)])?;
-        object.shape("last", 8, possible_cpus());
-        object.shape("bell", 0, page_size() as u32);
-        object.prepare(Some(&kernel))?;
+        object.set_map_shape("last", 8, possible_cpus());
+        object.set_map_shape("bell", 0, page_size() as u32);
+        object.prepare_programs(Some(&kernel))?;
         let board = object.map_page("board", READ_WRITE)?;
         let (mut attached, mut tracepoints) = (Vec::new(), Vec::new());
         let mut missing = None;
-        for list in awaited.entries() {
+        for list in awaited.entry_tracepoints() {
             for (tracepoint, program) in *list {
                 match object.attach_btf_tracepoint(&kernel, program, tracepoint.1) {
                     Ok(attach) => {
@@ -141,7 +145,7 @@ impl InterruptStamps {
             )?);
         }
         let doorbell = if awaited == AwaitedInterrupt::IrqWork {
-            Some(SelfDoorbell::ring(&object)?)
+            Some(SelfDoorbell::from_object(&object)?)
         } else {
             None
         };
@@ -155,85 +159,85 @@ impl InterruptStamps {
 
     /// Sets the thread whose timer is awaited, by the kernel's id.
     pub fn wait_as(&self, tid: i32) {
-        self.board.word32(TID).store(tid as u32, Ordering::Relaxed);
+        self.board.word32_at(TID).store(tid as u32, Ordering::Relaxed);
     }
 
     /// Awaits the first interrupt at or after this instant; for a timer, the one that expires at
     /// exactly this instant.
     #[inline(always)]
-    pub fn arm(&self, at: i64) {
-        self.board.word(HANDLER).store(0, Ordering::Relaxed);
-        self.board.word(EXPIRY).store(0, Ordering::Relaxed);
-        self.board.word(ARMED).store(at as u64, Ordering::Release);
+    pub fn arm_stamps(&self, at: i64) {
+        self.board.word_at(HANDLER).store(0, Ordering::Relaxed);
+        self.board.word_at(EXPIRY).store(0, Ordering::Relaxed);
+        self.board.word_at(ARMED).store(at as u64, Ordering::Release);
         // Before anything that raises it, including a device's register.
         fence(Ordering::SeqCst);
     }
 
     /// Returns the timestamps since, and ends awaiting.
     #[inline(always)]
-    pub fn take(&self) -> Stamped {
-        self.board.word(ARMED).store(0, Ordering::Relaxed);
+    pub fn take_stamps(&self) -> Stamped {
+        self.board.word_at(ARMED).store(0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let instant = |at| {
-            Some(self.board.word(at).load(Ordering::Acquire) as i64)
+            Some(self.board.word_at(at).load(Ordering::Acquire) as i64)
                 .filter(|at| *at != 0)
                 .map(MonotonicNs)
         };
-        let cpu = self.board.word32(CPU).load(Ordering::Relaxed);
+        let cpu = self.board.word32_at(CPU).load(Ordering::Relaxed);
         Stamped { handler: instant(HANDLER), expiry: instant(EXPIRY), cpu }
     }
 
     /// The number of handler entries since the start, awaited or not.
     #[inline(always)]
-    pub fn entries(&self) -> u64 {
-        self.board.word(ENTRIES).load(Ordering::Acquire)
+    pub fn entry_count(&self) -> u64 {
+        self.board.word_at(ENTRIES).load(Ordering::Acquire)
     }
 
     /// The number of entries neither timestamped nor counted, as the program was already running on
     /// that CPU.
-    pub fn missed(&self) -> u64 {
-        self.attached.iter().filter_map(Attach::misses).sum()
+    pub fn missed_entries(&self) -> u64 {
+        self.attached.iter().filter_map(Attach::recursion_misses).sum()
     }
 
     /// The mean cost of a timestamp inside of its program.
-    pub fn cost(&self) -> Result<Nanos, StartError> {
+    pub fn measure_stamp_cost(&self) -> Result<Nanos, StartError> {
         let program = self
             .object
             .load_to_be_run("stamp_cost")
-            .map_err(|why| StartError::of(BACKEND, &why))?;
-        let failed = |why| StartError::of(BACKEND, &LoadError::Map { bytes: 0, why });
-        sys::run(&program).map_err(failed)?;
-        Ok(Nanos(self.board.word(COST).load(Ordering::Acquire) as i64 / wire::STAMPS as i64))
+            .map_err(|why| StartError::from_load_error(BACKEND, &why))?;
+        let failed = |why| StartError::from_load_error(BACKEND, &LoadError::Map { bytes: 0, why });
+        sys::run_program(&program).map_err(failed)?;
+        Ok(Nanos(self.board.word_at(COST).load(Ordering::Acquire) as i64 / wire::STAMPS as i64))
     }
 
     /// Raises an interrupt of this CPU to itself; only for [`AwaitedInterrupt::IrqWork`]. ENOSYS
     /// for all others. The kernel side timestamps the raise.
     #[inline(always)]
-    pub fn raise(&self) -> io::Result<()> {
+    pub fn raise_interrupt(&self) -> io::Result<()> {
         let doorbell = self.doorbell.as_ref().ok_or(io::Error::from_raw_os_error(libc::ENOSYS))?;
-        match sys::run(&doorbell.program)? {
+        match sys::run_program(&doorbell.program)? {
             0 => Ok(()),
             _ => Err(io::Error::other("the doorbell's ring is full")),
         }
     }
 
-    /// When [`InterruptStamps::raise`] last raised it.
+    /// When [`InterruptStamps::raise_interrupt`] last raised it.
     #[inline(always)]
-    pub fn raised(&self) -> i64 {
-        self.board.word(RAISED).load(Ordering::Acquire) as i64
+    pub fn raised_at(&self) -> i64 {
+        self.board.word_at(RAISED).load(Ordering::Acquire) as i64
     }
 
     /// A descriptor that becomes readable, for poll(2), by the interrupt of
-    /// [`InterruptStamps::raise`].
-    pub fn doorbell(&self) -> Option<BorrowedFd<'_>> {
+    /// [`InterruptStamps::raise_interrupt`].
+    pub fn doorbell_fd(&self) -> Option<BorrowedFd<'_>> {
         self.doorbell.as_ref().map(|doorbell| doorbell.ring.as_fd())
     }
 
     /// Makes it unreadable again.
     #[inline(always)]
-    pub fn clear(&self) {
+    pub fn clear_doorbell(&self) {
         if let Some(doorbell) = &self.doorbell {
-            doorbell.pages.consume();
+            doorbell.pages.consume_all();
         }
     }
 }
@@ -246,10 +250,10 @@ struct SelfDoorbell {
 }
 
 impl SelfDoorbell {
-    fn ring(object: &BpfObject) -> Result<SelfDoorbell, LoadError> {
+    fn from_object(object: &BpfObject) -> Result<SelfDoorbell, LoadError> {
         let refused = |why| LoadError::Map { bytes: page_size() as u64, why };
-        let ring = object.map("bell")?;
-        let pages = Pages::map(ring).map_err(refused)?;
+        let ring = object.map_fd("bell")?;
+        let pages = Pages::map_ring(ring).map_err(refused)?;
         Ok(SelfDoorbell {
             program: object.load_to_be_run("raise")?,
             ring: ring.try_clone().map_err(refused)?,
@@ -266,7 +270,7 @@ struct Pages {
 }
 
 impl Pages {
-    fn map(ring: &OwnedFd) -> io::Result<Pages> {
+    fn map_ring(ring: &OwnedFd) -> io::Result<Pages> {
         let page = page_size();
         let map = |offset, rights| Mapping::of_file(ring, offset, page, rights, MAP_POPULATE);
         Ok(Pages { consumer: map(0, READ_WRITE)?, producer: map(page, libc::PROT_READ)? })
@@ -274,9 +278,9 @@ impl Pages {
 
     /// Consumes everything unread.
     #[inline(always)]
-    fn consume(&self) {
-        let end = self.producer.word(0).load(Ordering::Acquire);
-        self.consumer.word(0).store(end, Ordering::Release);
+    fn consume_all(&self) {
+        let end = self.producer.word_at(0).load(Ordering::Acquire);
+        self.consumer.word_at(0).store(end, Ordering::Release);
     }
 }
 

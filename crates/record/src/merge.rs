@@ -14,11 +14,11 @@ pub(crate) struct Merged {
 impl Merged {
     /// Returns the events until now. Newer ones are left for the next round: the buffer of another
     /// CPU, drained before, may contain earlier ones.
-    pub(crate) fn take<'r>(
+    pub(crate) fn take_events<'r>(
         &mut self,
         recorders: impl IntoIterator<Item = &'r mut Recorder>,
     ) -> Vec<Event> {
-        let until = clock::monotonic();
+        let until = clock::monotonic_now();
         let mut events = std::mem::take(&mut self.later);
         for recorder in recorders {
             recorder.drain(&mut |_, bytes| events.extend(decode(bytes).flatten()));

@@ -21,10 +21,10 @@ pub fn foreign_ids() -> Option<&'static str> {
 /// The number of the namespace of task ids here; 0: the initial one.
 pub(crate) fn inner_number() -> u32 {
     let link = std::fs::read_link("/proc/self/ns/pid").ok();
-    link.filter(|of| is_inner(Some(of))).and_then(|of| number(&of)).unwrap_or(0)
+    link.filter(|of| is_inner(Some(of))).and_then(|of| parse_number(&of)).unwrap_or(0)
 }
 
-fn number(link: &Path) -> Option<u32> {
+fn parse_number(link: &Path) -> Option<u32> {
     link.to_str()?.strip_prefix(KIND)?.strip_suffix(']')?.parse().ok()
 }
 
@@ -48,7 +48,7 @@ mod tests {
         assert!(is_inner(Some(Path::new("pid:[4026532201]"))));
         assert!(!is_inner(Some(Path::new(INITIAL))));
         assert!(!is_inner(None));
-        assert_eq!(number(Path::new("pid:[4026532201]")), Some(4_026_532_201));
-        assert_eq!(number(Path::new("net:[4026532201]")), None);
+        assert_eq!(parse_number(Path::new("pid:[4026532201]")), Some(4_026_532_201));
+        assert_eq!(parse_number(Path::new("net:[4026532201]")), None);
     }
 }

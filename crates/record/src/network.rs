@@ -63,10 +63,10 @@ impl NetworkShares {
     /// # Errors
     /// BPF or BTF are missing, or the machine has more than 128 CPUs.
     pub fn start(ends: [NetworkEnd; 2]) -> Result<NetworkShares, StartError> {
-        NetworkShares::load(ends).map_err(|why| StartError::of(BACKEND, &why))
+        NetworkShares::load_programs(ends).map_err(|why| StartError::from_load_error(BACKEND, &why))
     }
 
-    fn load(ends: [NetworkEnd; 2]) -> Result<NetworkShares, LoadError> {
+    fn load_programs(ends: [NetworkEnd; 2]) -> Result<NetworkShares, LoadError> {
         let cpus = possible_cpus();
         if u64::from(cpus) > NETWORK_CPUS {
             return Err(LoadError::Unfit(format!("{cpus} CPUs; at most {NETWORK_CPUS}")));
@@ -78,7 +78,7 @@ impl NetworkShares {
         let (index, space) = (words(|end| end.index), words(|end| end.space));
         let constants = [("want_index", &*index), ("want_space", &*space)];
         let mut object = BpfObject::open(PROGRAMS, &constants)?;
-        object.prepare(Some(&kernel))?;
+        object.prepare_programs(Some(&kernel))?;
         let board = object.map_page("board", libc::PROT_READ)?;
         let attach =
             |(program, point): (&str, &str)| object.attach_btf_tracepoint(&kernel, program, point);
@@ -88,21 +88,21 @@ impl NetworkShares {
 
     /// The totals at an instant of CLOCK_MONOTONIC that was read just now; what runs is in them.
     #[inline]
-    pub fn until(&self, now: i64) -> NetworkTime {
-        let mut all = NetworkTime::default();
+    pub fn totals_at(&self, now: i64) -> NetworkTime {
+        let mut network_time = NetworkTime::default();
         for at in (0..self.cpus).map(|cpu| 32 * cpu) {
-            let word = |at| self.board.word(at).load(Ordering::Acquire);
-            let time = |at| until(word(at) as i64, now);
-            all.driver += time(at);
-            all.softirq += time(at + 8);
-            all.frames += word(at + 16);
+            let word = |at| self.board.word_at(at).load(Ordering::Acquire);
+            let time = |at| time_until(word(at) as i64, now);
+            network_time.driver += time(at);
+            network_time.softirq += time(at + 8);
+            network_time.frames += word(at + 16);
         }
-        all
+        network_time
     }
 }
 
 /// A word of the board is time so far; while more is added, less the instant since when.
-fn until(word: i64, now: i64) -> i64 {
+fn time_until(word: i64, now: i64) -> i64 {
     if word < 0 { word + now } else { word }
 }
 
@@ -117,8 +117,8 @@ mod tests {
         let read = layout::Network::read(&bytes);
         layout::Network { driver: 1, softirq: 2, frames: 3, ..read }.write(&mut bytes);
         assert_eq!((bytes.len(), [0, 8, 16].map(|at| bytes[at])), (32, [1, 2, 3]));
-        assert_eq!(until(7, 100), 7);
+        assert_eq!(time_until(7, 100), 7);
         // 7 so far, and since 90.
-        assert_eq!(until(7 - 90, 100), 17);
+        assert_eq!(time_until(7 - 90, 100), 17);
     }
 }

@@ -6,7 +6,7 @@ mod group;
 mod refusal;
 mod vendor;
 
-pub(crate) use attr::{ENABLED, PerfEventAttr, PerfType, open};
+pub(crate) use attr::{ENABLED, PerfEventAttr, PerfType, open_event};
 pub use counter::{CounterReading, PerfCounter, Total, Whom};
 pub use group::{GROUP_MAX, TracepointGroup};
 pub use vendor::vendor_events;

@@ -1,15 +1,17 @@
 //! Times functions of unmodified programs from entry to exit by probes that the kernel pairs, and
 //! timestamps source lines as points.
 //!
-//! [`Probes::start`] places the probes, [`Probes::drain`] returns the ended calls (raw records, see
-//! [`crate::wire`]), and [`Probes::stop`] removes the probes. The pairing is in `bpf/probe.bpf.c`;
-//! [`cost`] measures the cost of a probe itself.
+//! [`Probes::start`] places the probes, [`Probes::drain_calls`] returns the ended calls (raw
+//! records, see [`crate::wire`]), and [`Probes::stop_probes`] removes the probes. The pairing is in
+//! `bpf/probe.bpf.c`; [`cost`] measures the cost of a probe itself.
 
 pub mod cost;
 mod empty;
 
 use crate::bpf::uprobe::{ProbePlace, ProbePosition, ProbeScope};
-use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots, sys};
+use crate::bpf::{
+    Attach, BpfObject, BufferSizes, Buffers, LoadError, borrow_constants, slot_constants, sys,
+};
 use crate::namespace::check_ids;
 use crate::start_error::StartError;
 use crate::symbols::lines::SourceLine;
@@ -70,21 +72,21 @@ impl Probes {
         if request.whose != ProbedProcesses::Everyone {
             check_ids()?;
         }
-        Probes::load(functions, lines, cpus, request).map_err(|why| {
+        Probes::load_probes(functions, lines, cpus, request).map_err(|why| {
             let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
             let what = if in_kernel { "probes in the kernel" } else { "probes in programs" };
-            StartError::of(what, &why)
+            StartError::from_load_error(what, &why)
         })
     }
 
-    fn load(
+    fn load_probes(
         functions: &[Function],
         lines: &[SourceLine],
         cpus: &CpuSet,
         request: ProbeRequest,
     ) -> Result<Probes, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
-        let shape = BufferSizes::of(request.buffer, false);
+        let shape = BufferSizes::with_capacity(request.buffer, false);
         let family = matches!(request.whose, ProbedProcesses::Family(_));
         let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
         if in_kernel && functions.iter().any(|function| function.site != Site::Kernel) {
@@ -94,25 +96,25 @@ impl Probes {
         }
         let argument = u32::from(request.argument.unwrap_or(0));
         let mut constants = vec![
-            ("mask", shape.mask().to_ne_bytes().to_vec()),
+            ("mask", shape.index_mask().to_ne_bytes().to_vec()),
             ("by_pid", vec![u8::from(request.whose != ProbedProcesses::Everyone)]),
             ("follow", vec![u8::from(family)]),
             ("argument", argument.to_ne_bytes().to_vec()),
             ("in_kernel", vec![u8::from(in_kernel)]),
         ];
-        constants.extend(slots(cpus));
-        let mut object = BpfObject::open(PROGRAMS, &borrowed(&constants))?;
-        object.shape("buffers", shape.value_size(), cpus.len() as u32);
+        constants.extend(slot_constants(cpus));
+        let mut object = BpfObject::open(PROGRAMS, &borrow_constants(&constants))?;
+        object.set_map_shape("buffers", shape.value_size(), cpus.len() as u32);
         // The kernel refuses empty maps.
-        object.shape("counts", COUNT_BYTES as u32, functions.len().max(1) as u32);
-        object.prepare(Some(&kernel))?;
-        let map = object.map("buffers")?;
+        object.set_map_shape("counts", COUNT_BYTES as u32, functions.len().max(1) as u32);
+        object.prepare_programs(Some(&kernel))?;
+        let map = object.map_fd("buffers")?;
         let bytes = u64::from(shape.value_size()) * cpus.len() as u64;
-        let buffers = Buffers::map(map, shape, cpus.len() as u32)
+        let buffers = Buffers::map_buffers(map, shape, cpus.len() as u32)
             .map_err(|why| LoadError::Map { bytes, why })?;
         if let ProbedProcesses::Process(pid) | ProbedProcesses::Family(pid) = request.whose {
             let refused = |why| LoadError::Map { bytes: 0, why };
-            sys::update_map(object.map("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
+            sys::update_map(object.map_fd("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
         }
         // Threads that end in a call, replaced programs, children: without these three, calls are
         // lost but not falsified.
@@ -169,10 +171,10 @@ impl Probes {
     }
 
     /// Returns the records of calls that ended since, by CPU. Never blocks.
-    pub fn drain(&mut self, sink: &mut dyn FnMut(u16, &[u8])) {
+    pub fn drain_calls(&mut self, sink: &mut dyn FnMut(u16, &[u8])) {
         for (slot, cpu) in self.cpus.iter().enumerate() {
             self.bytes.clear();
-            self.buffers.take(slot as u32, &mut self.bytes);
+            self.buffers.take_records(slot as u32, &mut self.bytes);
             if !self.bytes.is_empty() {
                 sink(cpu as u16, &self.bytes);
             }
@@ -180,25 +182,25 @@ impl Probes {
     }
 
     /// The fill level of the fullest buffer in percent.
-    pub fn fill(&self) -> u64 {
-        self.buffers.fill()
+    pub fn fill_percent(&self) -> u64 {
+        self.buffers.fill_percent()
     }
 
     /// The sources of its records, one per CPU, with losses so far.
-    pub fn sources(&self) -> Vec<RecordedSource> {
+    pub fn record_sources(&self) -> Vec<RecordedSource> {
         let source = |(slot, cpu): (usize, usize)| RecordedSource {
             name: format!("probes on cpu {cpu}"),
             cpu: Some(cpu as u16),
             recorded: 0,
-            lost: self.buffers.lost(slot as u32),
+            lost: self.buffers.lost_records(slot as u32),
             torn: 0,
         };
         self.cpus.iter().enumerate().map(source).collect()
     }
 
     /// The counts of each function's calls so far.
-    pub fn counts(&self) -> Vec<CallCounts> {
-        let Ok(map) = self.object.map("counts") else { return Vec::new() };
+    pub(crate) fn call_counts(&self) -> Vec<CallCounts> {
+        let Ok(map) = self.object.map_fd("counts") else { return Vec::new() };
         let count = |function: u32| {
             let mut value = [0; COUNT_BYTES];
             sys::look_up(map, &function.to_ne_bytes(), &mut value).ok()?;
@@ -218,7 +220,7 @@ impl Probes {
     }
 
     /// Removes the probes, and returns the rest with counts and sources.
-    pub fn stop(
+    pub fn stop_probes(
         mut self,
         sink: &mut dyn FnMut(u16, &[u8]),
     ) -> (Vec<CallCounts>, Vec<RecordedSource>) {
@@ -226,20 +228,25 @@ impl Probes {
         self.entries.clear();
         self.returns.clear();
         self.lines.clear();
-        self.drain(sink);
+        self.drain_calls(sink);
         for (slot, cpu) in self.cpus.iter().enumerate() {
             self.bytes.clear();
-            self.buffers.last_loss(slot as u32, cpu as u16, clock::monotonic(), &mut self.bytes);
+            self.buffers.last_loss(
+                slot as u32,
+                cpu as u16,
+                clock::monotonic_now(),
+                &mut self.bytes,
+            );
             if !self.bytes.is_empty() {
                 sink(cpu as u16, &self.bytes);
             }
         }
-        (self.counts(), self.sources())
+        (self.call_counts(), self.record_sources())
     }
 }
 
 /// The functions in the format of a recording.
-pub fn names(functions: &[Function]) -> Vec<FunctionName> {
+pub fn function_names(functions: &[Function]) -> Vec<FunctionName> {
     let name = |function: &Function| FunctionName {
         name: function.name.clone(),
         object: function.object.display().to_string(),
@@ -272,39 +279,42 @@ pub struct OwnProbe {
 impl OwnProbe {
     /// Places a probe on entry and return of the function with the cheapest probe.
     pub fn start(cpus: &CpuSet) -> Result<OwnProbe, StartError> {
-        let none =
+        let no_function =
             || StartError::Request("there is no function to probe on this architecture".into());
-        let empty = *empty::all().first().ok_or_else(none)?;
+        let empty = *empty::empty_functions().first().ok_or_else(no_function)?;
         let request = ProbeRequest {
             whose: ProbedProcesses::Process(std::process::id()),
             argument: None,
             buffer: 1 << 20,
         };
-        Ok(OwnProbe { probes: Probes::start(&[cost::place(&empty)?], &[], cpus, request)?, empty })
+        Ok(OwnProbe {
+            probes: Probes::start(&[cost::locate_function(&empty)?], &[], cpus, request)?,
+            empty,
+        })
     }
 
     /// The first instruction of the function, which determines the cost: see
     /// [`crate::symbols::Site`].
-    pub fn site(&self) -> String {
+    pub fn site_name(&self) -> String {
         self.empty.site.to_string()
     }
 
     /// Hits the probe.
     #[inline(always)]
-    pub fn hit(&self) {
+    pub fn hit_probe(&self) {
         // SAFETY: the functions of `empty` take nothing, return nothing and keep all registers but
         // eax, as the C calling convention allows.
         unsafe { (self.empty.call)() };
     }
 
     /// Discards the records, to free space.
-    pub fn drain(&mut self) {
-        self.probes.drain(&mut |_, _| {});
+    pub fn discard_records(&mut self) {
+        self.probes.drain_calls(&mut |_, _| {});
     }
 
     /// The number of calls counted by the kernel so far.
-    pub fn counted(&self) -> u64 {
-        self.probes.counts().iter().map(|count| count.entered).sum()
+    pub fn counted_calls(&self) -> u64 {
+        self.probes.call_counts().iter().map(|count| count.entered).sum()
     }
 }
 

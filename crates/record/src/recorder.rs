@@ -1,9 +1,9 @@
 //! The recorder of kernel events: from a request to bytes on the wire.
 //!
-//! [`Recorder::start`] attaches to the requested events, [`Recorder::drain`] returns the new raw
-//! records (see [`crate::wire`]), and [`Recorder::stop`] detaches, returns the rest, and reports
-//! coverage and losses of the recording. If the process dies instead, the kernel removes the
-//! programs; see `backend` for the leftovers of tracefs and their removal.
+//! [`Recorder::start_recording`] attaches to the requested events, [`Recorder::drain`] returns the
+//! new raw records (see [`crate::wire`]), and [`Recorder::stop`] detaches, returns the rest, and
+//! reports coverage and losses of the recording. If the process dies instead, the kernel removes
+//! the programs; see `backend` for the leftovers of tracefs and their removal.
 
 mod backend;
 mod bpf;
@@ -55,7 +55,7 @@ impl Recorder {
     /// Attaches to the requested events, with the first backend that works here, or the requested
     /// one.
     pub fn start(request: Request) -> Result<Recorder, StartError> {
-        request.check().map_err(StartError::Request)?;
+        request.check_consistency().map_err(StartError::Request)?;
         // The explained threads are our own, known by their ids.
         if !request.pids.is_empty() || request.mode == RecordMode::Flight {
             check_ids()?;
@@ -67,7 +67,7 @@ impl Recorder {
             running,
             names,
             request,
-            began: clock::monotonic(),
+            began: clock::monotonic_now(),
             counts,
             seen: SeenTracepoints::default(),
             bytes: Vec::new(),
@@ -86,20 +86,20 @@ impl Recorder {
         let streamed = if self.request.mode == RecordMode::Stream { usize::MAX } else { 0 };
         for (index, cpu) in self.request.cpus.iter().enumerate().take(streamed) {
             self.bytes.clear();
-            self.running.take(index as u32, &mut self.bytes);
+            self.running.take_records(index as u32, &mut self.bytes);
             if !self.bytes.is_empty() {
-                self.counts[index] += wire::count(&self.bytes);
+                self.counts[index] += wire::count_records(&self.bytes);
                 if self.names_occur() {
-                    self.seen.look(&self.bytes);
+                    self.seen.note_records(&self.bytes);
                 }
                 sink(cpu as u16, &self.bytes);
             }
         }
         self.bytes.clear();
         let whole = self.running.take_names(&mut self.bytes);
-        self.names.take(&self.bytes);
+        self.names.take_names(&self.bytes);
         if !whole {
-            self.names.scan();
+            self.names.scan_proc();
         }
     }
 
@@ -107,32 +107,32 @@ impl Recorder {
     /// limited to some.
     ///
     /// [`Backend::Tracefs`]: crate::Backend::Tracefs
-    pub(crate) fn follow(&self, pid: u32, whole: bool) -> Result<(), StartError> {
-        self.running.follow(pid, whole)
+    pub(crate) fn follow_task(&self, pid: u32, whole: bool) -> Result<(), StartError> {
+        self.running.follow_task(pid, whole)
     }
 
     /// Its attached programs; none without BPF.
-    pub fn attached(&self) -> AttachedPrograms {
+    pub fn attached_programs(&self) -> AttachedPrograms {
         let name = if self.request.mode == RecordMode::Flight { FLIGHT } else { STREAM };
-        AttachedPrograms::of(name, self.running.attached())
+        AttachedPrograms::from_programs(name, self.running.attached_programs())
     }
 
     /// The fill level of the fullest buffer in percent: drain more often when it grows. `None` if
     /// the backend does not know it.
-    pub fn fill(&self) -> Option<u64> {
-        self.running.fill()
+    pub fn fill_percent(&self) -> Option<u64> {
+        self.running.fill_percent()
     }
 
     /// The losses so far, by CPU.
-    pub fn losses(&self) -> Vec<(u16, u64)> {
+    pub fn losses_by_cpu(&self) -> Vec<(u16, u64)> {
         let cpus = self.request.cpus.iter().enumerate();
-        cpus.map(|(index, cpu)| (cpu as u16, self.running.lost(index as u32))).collect()
+        cpus.map(|(index, cpu)| (cpu as u16, self.running.lost_records(index as u32))).collect()
     }
 
     /// Detaches everything and returns the rest.
     pub fn stop(mut self, sink: &mut dyn FnMut(u16, &[u8])) -> Stopped {
-        let ended = clock::monotonic();
-        self.running.detach();
+        let ended = clock::monotonic_now();
+        self.running.detach_all();
         self.drain(sink);
         for (index, cpu) in self.request.cpus.iter().enumerate() {
             self.bytes.clear();
@@ -141,13 +141,13 @@ impl Recorder {
                 sink(cpu as u16, &self.bytes);
             }
         }
-        let mut recorded = self.covers(ended);
-        let mut names = self.names.finish();
+        let mut recorded = self.describe_coverage(ended);
+        let mut names = self.names.into_names();
         names.tracepoints = self.running.tracepoints().to_vec();
-        names.stacks = self.seen.stacks(|stack| self.running.stack(stack));
+        names.stacks = self.seen.resolve_stacks(|stack| self.running.stack_addresses(stack));
         match kernel_symbols(&self.seen.functions) {
             Fact::Known(symbols) => names.symbols = symbols,
-            Fact::Unavailable(why) => recorded.findings.push(findings::hidden(why)),
+            Fact::Unavailable(why) => recorded.findings.push(findings::hidden_symbols_finding(why)),
             Fact::NotAsked => {}
         }
         Stopped { recorded, names }
@@ -160,30 +160,30 @@ impl Recorder {
     }
 
     /// The coverage and the losses of the recording so far.
-    pub fn recorded(&self) -> Recorded {
-        self.covers(clock::monotonic())
+    pub fn coverage_so_far(&self) -> Recorded {
+        self.describe_coverage(clock::monotonic_now())
     }
 
     /// The known names so far, without those of kernel functions.
-    pub fn names(&self) -> Names {
+    pub fn known_names(&self) -> Names {
         Names { tracepoints: self.running.tracepoints().to_vec(), ..self.names.so_far() }
     }
 
     /// The name of a task, if known.
-    pub(crate) fn comm(&self, tid: u32) -> Option<&str> {
-        self.names.comm(Tid(tid))
+    pub(crate) fn comm_of(&self, tid: u32) -> Option<&str> {
+        self.names.comm_of(Tid(tid))
     }
 
-    fn covers(&self, ended: MonotonicNs) -> Recorded {
+    fn describe_coverage(&self, ended: MonotonicNs) -> Recorded {
         let sources = self.request.cpus.iter().enumerate().map(|(index, cpu)| RecordedSource {
             name: format!("cpu {cpu}"),
             cpu: Some(cpu as u16),
             recorded: self.counts[index],
-            lost: self.running.lost(index as u32),
+            lost: self.running.lost_records(index as u32),
             torn: 0,
         });
         Recorded {
-            recorder: self.running.name().to_owned(),
+            recorder: self.running.backend_name().to_owned(),
             began: self.began,
             ended,
             cpus: self.request.cpus.clone(),

@@ -9,7 +9,7 @@ use crate::bpf::{Attach, BpfObject, LoadError};
 use crate::start_error::StartError;
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
-use punctual_sys::attributes::tid;
+use punctual_sys::attributes::thread_id;
 use punctual_sys::mapping::{Mapping, READ_WRITE};
 use std::sync::atomic::Ordering;
 
@@ -26,31 +26,31 @@ pub struct Releases {
 impl Releases {
     /// Begins to keep those of the calling thread.
     pub fn start() -> Result<Releases, StartError> {
-        Releases::load().map_err(|why| StartError::of(BACKEND, &why))
+        Releases::load_program().map_err(|why| StartError::from_load_error(BACKEND, &why))
     }
 
-    fn load() -> Result<Releases, LoadError> {
+    fn load_program() -> Result<Releases, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let mut object = BpfObject::open(PROGRAMS, &[])?;
-        object.prepare(Some(&kernel))?;
+        object.prepare_programs(Some(&kernel))?;
         let board = object.map_page("board", READ_WRITE)?;
-        board.word32(TID).store(tid() as u32, Ordering::Release);
+        board.word32_at(TID).store(thread_id() as u32, Ordering::Release);
         let attached = object.attach_btf_tracepoint(&kernel, "timer_started", "hrtimer_start")?;
         Ok(Releases { board, _attached: attached, _object: object })
     }
 
     /// The number of releases programmed so far.
     #[inline(always)]
-    pub fn count(&self) -> u64 {
-        self.board.word(ARMED).load(Ordering::Acquire)
+    pub fn release_count(&self) -> u64 {
+        self.board.word_at(ARMED).load(Ordering::Acquire)
     }
 
     /// A release by its number, from 0 on: on CLOCK_MONOTONIC, in ns. Only for the newest
     /// [`wire::RELEASES`].
     #[inline(always)]
-    pub fn at(&self, number: u64) -> i64 {
+    pub fn release_at(&self, number: u64) -> i64 {
         let slot = (number % wire::RELEASES) as usize;
-        self.board.word(AT + 8 * slot).load(Ordering::Acquire) as i64
+        self.board.word_at(AT + 8 * slot).load(Ordering::Acquire) as i64
     }
 }
 

@@ -86,7 +86,7 @@ impl Request {
     }
 
     /// Checks for inconsistencies.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check_consistency(&self) -> Result<(), String> {
         let wrong = Err::<(), String>;
         match self {
             Request { cpus, .. } if cpus.is_empty() => wrong("no CPU to record on".to_owned()),

@@ -5,7 +5,7 @@ use punctual_sys::status;
 use std::fs;
 
 /// The kernel's reason for a refusal, as far as known, and a remedy.
-pub(crate) fn lacking() -> (String, Option<String>) {
+pub(crate) fn describe_refusal() -> (String, Option<String>) {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let missing = missing_capabilities(&status::read().unwrap_or_default());
     if !missing.is_empty() {
@@ -30,9 +30,9 @@ pub(crate) fn lacking() -> (String, Option<String>) {
             Some(remedy),
         );
     }
-    let why = "the kernel refuses although this process has the capabilities: possibly because of \
-               a container's seccomp filter or user namespace";
-    (why.to_owned(), Some("run outside of the container".to_owned()))
+    let reason = "the kernel refuses although this process has the capabilities: possibly because \
+               of a container's seccomp filter or user namespace";
+    (reason.to_owned(), Some("run outside of the container".to_owned()))
 }
 
 /// The capabilities that this process lacks for recording kernel events; `None` if it has all.
@@ -43,7 +43,7 @@ pub fn missing_rights() -> Option<String> {
 
 fn missing_capabilities(status: &str) -> Vec<&'static str> {
     let rights = Capabilities::parse(status);
-    let has = |capability| rights.is_some_and(|rights| rights.has(capability));
+    let has = |capability| rights.is_some_and(|rights| rights.has_capability(capability));
     [Capability::Bpf, Capability::Perfmon]
         .into_iter()
         .filter(|capability| !has(*capability) && !has(Capability::SysAdmin))

@@ -1,7 +1,7 @@
 //! Why recording is impossible, with a remedy.
 
 use crate::bpf::LoadError;
-use crate::rights::lacking;
+use crate::rights::describe_refusal;
 
 /// Why recording is impossible.
 #[derive(Debug, thiserror::Error)]
@@ -22,20 +22,21 @@ pub enum StartError {
 
 impl StartError {
     /// The remedy, where one is known; of several backends all of theirs.
-    pub fn remedy(&self) -> Option<String> {
+    pub fn joined_remedy(&self) -> Option<String> {
         match self {
             StartError::Request(_) => None,
             StartError::Backend { remedy, .. } => remedy.clone(),
             StartError::None(all) => {
-                let mut all: Vec<String> = all.iter().filter_map(StartError::remedy).collect();
-                all.dedup();
-                (!all.is_empty()).then(|| all.join("; or "))
+                let mut remedies: Vec<String> =
+                    all.iter().filter_map(StartError::joined_remedy).collect();
+                remedies.dedup();
+                (!remedies.is_empty()).then(|| remedies.join("; or "))
             }
         }
     }
 
     /// Why programs could not be loaded into the kernel, with a remedy.
-    pub(crate) fn of(backend: &'static str, why: &LoadError) -> StartError {
+    pub(crate) fn from_load_error(backend: &'static str, why: &LoadError) -> StartError {
         use std::io::ErrorKind::PermissionDenied;
         let (why, remedy) = match why {
             LoadError::NoBtf(_) => {
@@ -46,7 +47,7 @@ impl StartError {
             LoadError::Map { why, .. } | LoadError::Refused { why, .. }
                 if why.kind() == PermissionDenied =>
             {
-                lacking()
+                describe_refusal()
             }
             // 5.10 limits the values of a map as kmalloc does (kernel/bpf/arraymap.c). It also
             // lacks the atomic additions used by the programs, which were added in 5.12.
@@ -92,9 +93,9 @@ mod tests {
             why: "refused".to_owned(),
             remedy: remedy.map(str::to_owned),
         };
-        let of = |all| StartError::None(all).remedy();
-        assert_eq!(backend(None).remedy(), None);
-        assert_eq!(StartError::Request("odd".to_owned()).remedy(), None);
+        let of = |all| StartError::None(all).joined_remedy();
+        assert_eq!(backend(None).joined_remedy(), None);
+        assert_eq!(StartError::Request("odd".to_owned()).joined_remedy(), None);
         assert_eq!(of(vec![backend(None), backend(None)]), None);
         assert_eq!(of(vec![backend(Some("x")), backend(Some("x"))]).as_deref(), Some("x"));
         assert_eq!(of(vec![backend(Some("x")), backend(Some("y"))]).as_deref(), Some("x; or y"));

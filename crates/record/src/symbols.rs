@@ -16,7 +16,7 @@ pub mod steps;
 mod tables;
 
 pub use kernel::{is_of_kernel, resolve_in_kernel};
-pub use object::{ElfObject, Function, executable};
+pub use object::{ElfObject, Function, executable_parts};
 #[cfg(feature = "lines")]
 pub(crate) use place::FileIdentity;
 #[cfg(feature = "lines")]
@@ -113,7 +113,7 @@ pub enum SymbolError {
 ///
 /// A spec without a file is searched in all of them, and the first one that defines it counts.
 /// Functions at one place (aliases) are one function. All failures are reported together.
-pub fn resolve(
+pub fn resolve_functions(
     specs: &[FunctionSpec],
     files: &[PathBuf],
 ) -> Result<Vec<Function>, Vec<SymbolError>> {
@@ -157,11 +157,12 @@ fn resolve_one(
     let searched: Vec<&(PathBuf, ElfObject)> =
         objects.iter().filter(|(path, _)| spec.is_in(path)).collect();
     if let (Some(object), true) = (&spec.object, searched.is_empty()) {
-        let known = objects.iter().map(|(path, _)| short(path)).collect::<Vec<_>>().join(", ");
+        let known_objects =
+            objects.iter().map(|(path, _)| short_name(path)).collect::<Vec<_>>().join(", ");
         return Err(SymbolError::NoObject {
             spec: spec.text.clone(),
             object: object.clone(),
-            known,
+            known: known_objects,
         });
     }
     let mut found = Vec::new();
@@ -171,7 +172,9 @@ fn resolve_one(
         if !spec.is_pattern() && object.indirect.iter().any(|name| spec.fits_name(name)) {
             break;
         }
-        found.extend(object.functions.iter().filter(|function| spec.fits(function)).cloned());
+        found.extend(
+            object.functions.iter().filter(|function| spec.fits_function(function)).cloned(),
+        );
         // A name means one function; a pattern, or a name in a named file, means all matches.
         if !found.is_empty() && spec.object.is_none() && !spec.is_pattern() {
             break;
@@ -180,8 +183,12 @@ fn resolve_one(
     match found.len() {
         0 => Err(SymbolError::NoFunction {
             spec: spec.text.clone(),
-            searched: searched.iter().map(|(path, _)| short(path)).collect::<Vec<_>>().join(", "),
-            hint: hint(spec, &searched),
+            searched: searched
+                .iter()
+                .map(|(path, _)| short_name(path))
+                .collect::<Vec<_>>()
+                .join(", "),
+            hint: likely_reason(spec, &searched),
         }),
         n if n > FUNCTIONS_MAX => Err(SymbolError::TooMany { spec: spec.text.clone(), found: n }),
         _ => Ok(found),
@@ -189,14 +196,14 @@ fn resolve_one(
 }
 
 /// The possible reason: a typing error, an import, a resolver, a stripped file.
-fn hint(spec: &FunctionSpec, searched: &[&(PathBuf, ElfObject)]) -> String {
+fn likely_reason(spec: &FunctionSpec, searched: &[&(PathBuf, ElfObject)]) -> String {
     if searched.iter().any(|(_, object)| object.indirect.iter().any(|name| spec.fits_name(name))) {
         return "; that symbol is a resolver (IFUNC) for several variants: name the variant"
             .to_owned();
     }
     let names =
         searched.iter().flat_map(|(_, object)| object.functions.iter()).map(|f| f.bare.as_str());
-    if let Some(near) = words::nearest(&spec.function, names) {
+    if let Some(near) = words::nearest_word(&spec.function, names) {
         return format!("; did you mean `{near}`?");
     }
     if let Some((path, _)) =
@@ -204,7 +211,7 @@ fn hint(spec: &FunctionSpec, searched: &[&(PathBuf, ElfObject)]) -> String {
     {
         return format!(
             "; {} only imports it: name the library that defines it, `libNAME:{}`",
-            short(path),
+            short_name(path),
             spec.function
         );
     }
@@ -212,7 +219,7 @@ fn hint(spec: &FunctionSpec, searched: &[&(PathBuf, ElfObject)]) -> String {
         Some((path, object)) => format!(
             "; {} is stripped: only exported functions are known. Install its debug symbols \
              (build id {})",
-            short(path),
+            short_name(path),
             object.build_id.as_deref().unwrap_or("none")
         ),
         None => String::new(),
@@ -220,7 +227,7 @@ fn hint(spec: &FunctionSpec, searched: &[&(PathBuf, ElfObject)]) -> String {
 }
 
 /// The file name of a path.
-pub fn short(path: &Path) -> String {
+pub fn short_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
@@ -228,7 +235,7 @@ pub fn short(path: &Path) -> String {
 ///
 /// C++ by the Itanium ABI, Rust by its legacy and v0 schemes (without the hash of the legacy one);
 /// anything else is unchanged.
-pub(crate) fn demangle(symbol: &str) -> (String, String) {
+pub(crate) fn demangle_symbol(symbol: &str) -> (String, String) {
     // A version (`fopen@@GLIBC_2.2.5`) belongs to the linker.
     let symbol = symbol.split('@').next().unwrap_or(symbol);
     if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
@@ -271,7 +278,7 @@ const EM_X86_64: u16 = 62;
 
 impl Site {
     /// Decodes it from the instruction's bytes.
-    pub fn of(machine: u16, code: &[u8]) -> Site {
+    pub(crate) fn from_code(machine: u16, code: &[u8]) -> Site {
         if machine != EM_X86_64 {
             return Site::Unknown;
         }

@@ -7,9 +7,9 @@ mod instance;
 
 pub(crate) use instance::Instance;
 
-use punctual_core::words::nearest;
-use punctual_sys::check;
-use punctual_sys::descriptor::made;
+use punctual_core::words::nearest_word;
+use punctual_sys::check_result;
+use punctual_sys::descriptor::own_descriptor;
 use punctual_traces::bytes::ByteOrder;
 use punctual_traces::format::RecordFormat;
 use punctual_traces::page::PageShape;
@@ -53,12 +53,12 @@ impl Tracefs {
         Ok(Tracefs { root, _mount: Some(mount) })
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    pub(crate) fn root_path(&self) -> &Path {
         &self.root
     }
 
     /// The kernel's description of a tracepoint.
-    pub fn format(&self, system: &str, name: &str) -> Result<RecordFormat, String> {
+    pub fn tracepoint_format(&self, system: &str, name: &str) -> Result<RecordFormat, String> {
         let path = self.root.join("events").join(system).join(name).join("format");
         match fs::read_to_string(&path) {
             Ok(text) => RecordFormat::parse(&text)
@@ -71,7 +71,7 @@ impl Tracefs {
     }
 
     /// Opens a file in it for reading or writing.
-    pub fn file(&self, path: &str, write: bool) -> Result<File, String> {
+    pub fn open_file(&self, path: &str, write: bool) -> Result<File, String> {
         let opened = OpenOptions::new().read(!write).write(write).open(self.root.join(path));
         opened.map_err(|why| format!("{path} in tracefs: {why}"))
     }
@@ -79,7 +79,7 @@ impl Tracefs {
     /// Reads a small file in it.
     pub(crate) fn read(&self, path: &str) -> Result<String, String> {
         let mut text = String::new();
-        let read = self.file(path, false)?.take(1 << 20).read_to_string(&mut text);
+        let read = self.open_file(path, false)?.take(1 << 20).read_to_string(&mut text);
         read.map_err(|why| format!("{path} in tracefs: {why}"))?;
         Ok(text)
     }
@@ -99,23 +99,25 @@ impl Tracefs {
 
     /// The message for an unknown tracepoint, with a similar one.
     pub fn no_tracepoint(&self, group: &str, event: &str) -> String {
-        let near = match self.events(group) {
-            events if events.is_empty() => nearest(group, self.groups().iter().map(String::as_str))
-                .map(|near| format!("{near}:…")),
-            events => nearest(event, events.iter().map(String::as_str))
+        let near = match self.event_names(group) {
+            events if events.is_empty() => {
+                nearest_word(group, self.group_names().iter().map(String::as_str))
+                    .map(|near| format!("{near}:…"))
+            }
+            events => nearest_word(event, events.iter().map(String::as_str))
                 .map(|near| format!("{group}:{near}")),
         };
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         format!("this kernel has no tracepoint {group}:{event}{hint}")
     }
 
-    pub fn groups(&self) -> Vec<String> {
-        directories(&self.root.join("events"))
+    pub fn group_names(&self) -> Vec<String> {
+        directory_names(&self.root.join("events"))
     }
 
     /// The tracepoints of a group; none if the group does not exist.
-    pub fn events(&self, group: &str) -> Vec<String> {
-        directories(&self.root.join("events").join(group))
+    pub fn event_names(&self, group: &str) -> Vec<String> {
+        directory_names(&self.root.join("events").join(group))
     }
 
     pub(crate) fn page_shape(&self) -> PageShape {
@@ -124,7 +126,7 @@ impl Tracefs {
     }
 }
 
-fn directories(under: &Path) -> Vec<String> {
+fn directory_names(under: &Path) -> Vec<String> {
     let entries = fs::read_dir(under).into_iter().flatten().flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let mut names: Vec<String> =
@@ -145,9 +147,9 @@ fn mount_detached(kind: &CStr) -> io::Result<OwnedFd> {
     // SAFETY: the name is a string that ends with NUL; nothing else is pointed to. fsopen and
     // fsmount make descriptors.
     unsafe {
-        let context = made(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOEXEC))?;
+        let context = own_descriptor(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOEXEC))?;
         let (fd, null) = (context.as_raw_fd(), std::ptr::null::<libc::c_void>());
-        check(libc::syscall(libc::SYS_fsconfig, fd, CREATE, null, null, 0))?;
-        made(libc::syscall(libc::SYS_fsmount, fd, CLOEXEC, 0))
+        check_result(libc::syscall(libc::SYS_fsconfig, fd, CREATE, null, null, 0))?;
+        own_descriptor(libc::syscall(libc::SYS_fsmount, fd, CLOEXEC, 0))
     }
 }

@@ -69,7 +69,7 @@ impl Translator {
         let real =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
         Translator {
-            wall: real - clock::monotonic().0,
+            wall: real - clock::monotonic_now().0,
             want_syscall: request.groups.contains(&Group::Syscall),
             want_futex: request.groups.contains(&Group::Futex),
             syscalls: request.syscalls.clone(),
@@ -81,7 +81,7 @@ impl Translator {
     pub(crate) fn add(&mut self, tracepoint: &TracepointTable, format: &RecordFormat) -> usize {
         let mut fields = [None; 4];
         for (place, name) in fields.iter_mut().zip(names_of(tracepoint.kind)) {
-            *place = name.split('|').find_map(|name| format.field(name));
+            *place = name.split('|').find_map(|name| format.find_field(name));
         }
         let wants = Wants { kind: tracepoint.kind, user: tracepoint.name.ends_with("_user") };
         self.by_id.insert(format.id, self.tracepoints.len());
@@ -93,7 +93,7 @@ impl Translator {
     pub(crate) fn add_named(&mut self, name: &NamedTracepoint, format: &RecordFormat) -> usize {
         let wants = Wants { kind: layout::TRACEPOINT as u8, user: false };
         let named = TracepointId(self.formats.len() as u32);
-        self.formats.push(format.describe(name.full_name()));
+        self.formats.push(format.to_tracepoint_format(name.full_name()));
         self.named_by_id.insert(format.id, self.tracepoints.len());
         self.tracepoints.push(KnownTasks { wants, fields: [None; 4], named: Some(named) });
         self.tracepoints.len() - 1
@@ -104,7 +104,7 @@ impl Translator {
     }
 
     /// The number of bytes needed of its record.
-    pub(crate) fn size(&self, tracepoint: usize) -> usize {
+    pub(crate) fn needed_size(&self, tracepoint: usize) -> usize {
         let fields = self.tracepoints.get(tracepoint).map_or(&[][..], |known| &known.fields[..]);
         fields.iter().flatten().map(|field| field.offset + field.size).max().unwrap_or(0)
     }
@@ -120,7 +120,7 @@ impl Translator {
     }
 
     /// Appends the record in our format, unless it is not wanted. Names go to `names`.
-    pub(crate) fn translate(
+    pub(crate) fn translate_record(
         &mut self,
         tracepoint: usize,
         recorded: RawRecord<'_>,
@@ -130,9 +130,11 @@ impl Translator {
         let Some(known) = self.tracepoints.get(tracepoint) else { return };
         let (wants, fields, named) = (known.wants, known.fields, known.named);
         let (record, order) = (recorded.record, ByteOrder::NATIVE);
-        let number =
-            |place: usize| fields[place].and_then(|field| field.number(record, order)).unwrap_or(0);
-        let text = |place: usize| fields[place].map_or(&[][..], |field| field.text(record, order));
+        let number = |place: usize| {
+            fields[place].and_then(|field| field.read_number(record, order)).unwrap_or(0)
+        };
+        let text =
+            |place: usize| fields[place].map_or(&[][..], |field| field.read_text(record, order));
         let emit = |what: EventKind, to: &mut Vec<u8>| {
             wire::encode(
                 &Event { at: recorded.at, cpu: recorded.cpu, tid: Tid(recorded.tid), what },
@@ -145,7 +147,7 @@ impl Translator {
                 let args = [number(1) as u64, number(2) as u64];
                 if self.want_futex && call == NR_FUTEX {
                     let value = number(3) as u32;
-                    let op = match wire::futex(args[1] as u32) {
+                    let op = match wire::decode_futex(args[1] as u32) {
                         Futex::Wait if !is_of_lock(value) => Futex::Other,
                         op => op,
                     };
@@ -166,15 +168,18 @@ impl Translator {
                     emit(EventKind::FutexExit { op, result: number(1) as i32 }, to);
                 }
             }
-            layout::NAME => name(number(0) as u32, text(1), names),
+            layout::NAME => encode_name(number(0) as u32, text(1), names),
             layout::TRACEPOINT => {
-                let own = recorded.record.get(RecordBytes::COMMON..).unwrap_or_default();
+                let own_fields = recorded.record.get(RecordBytes::COMMON..).unwrap_or_default();
                 if let Some(tracepoint) = named {
-                    emit(EventKind::Tracepoint { tracepoint, record: RecordBytes::new(own) }, to);
+                    emit(
+                        EventKind::Tracepoint { tracepoint, record: RecordBytes::new(own_fields) },
+                        to,
+                    );
                 }
             }
             _ => {
-                if let Some(what) = what(wants, self.wall, number, text) {
+                if let Some(what) = translate_event(wants, self.wall, number, text) {
                     emit(what, to);
                 }
             }
@@ -193,7 +198,7 @@ impl Translator {
 }
 
 /// A task's name; the tracepoint has neither process nor scheduling.
-fn name(tid: u32, comm: &[u8], to: &mut Vec<u8>) {
+fn encode_name(tid: u32, comm: &[u8], to: &mut Vec<u8>) {
     let mut name = layout::Name { process: 0, policy: u8::MAX, prio: 0, spare: 0, comm: [0; 16] };
     let length = comm.len().min(16);
     name.comm[..length].copy_from_slice(&comm[..length]);
@@ -276,7 +281,7 @@ fn is_recorded(number: u8) -> bool {
     number == signal::CONTINUE || signal::STOP.contains(&number)
 }
 
-fn what<'a>(
+fn translate_event<'a>(
     wants: Wants,
     wall: i64,
     n: impl Fn(usize) -> i64,
@@ -318,14 +323,14 @@ fn what<'a>(
             let slack = n(2).saturating_sub(n(1)).clamp(0, u32::MAX.into()) as u32;
             EventKind::HrtimerStart {
                 timer: n(0) as u64,
-                expires: monotonic(n(1), wall),
+                expires: to_monotonic(n(1), wall),
                 slack: NonZeroU32::new(slack),
             }
         }
         layout::HRTIMER_CANCEL => EventKind::HrtimerCancel { timer: n(0) as u64 },
         layout::HRTIMER_ENTRY => EventKind::HrtimerExpireEntry {
             timer: n(0) as u64,
-            now: Some(monotonic(n(1), wall)),
+            now: Some(to_monotonic(n(1), wall)),
             expires: None,
             slack: None,
         },
@@ -388,9 +393,10 @@ fn what<'a>(
         layout::WORK_START => EventKind::WorkStart { function: n(0) as u64 },
         layout::WORK_END => EventKind::WorkEnd { function: n(0) as u64 },
         layout::NAPI_POLL => EventKind::NapiPoll { work: n(0) as u32, budget: n(1) as u32 },
-        layout::PACKET => {
-            EventKind::PacketReceived { device: InterfaceName::of(text(1)), bytes: n(0) as u32 }
-        }
+        layout::PACKET => EventKind::PacketReceived {
+            device: InterfaceName::from_bytes(text(1)),
+            bytes: n(0) as u32,
+        },
         layout::SOCKET => EventKind::SocketReady { family: n(0) as u16, protocol: n(1) as u16 },
         layout::IDLE if n(0) as u32 == u32::MAX => EventKind::IdleExit,
         layout::IDLE => EventKind::IdleEnter { state: n(0) as u32 },
@@ -418,7 +424,7 @@ fn task_state(state: i64) -> TaskState {
 
 /// The record does not state the clock of a timer. CLOCK_REALTIME is decades ahead of a machine's
 /// uptime.
-fn monotonic(instant: i64, wall: i64) -> MonotonicNs {
+fn to_monotonic(instant: i64, wall: i64) -> MonotonicNs {
     const YEAR: i64 = 365 * 86_400 * 1_000_000_000;
     MonotonicNs(if wall > 2 * YEAR && instant > wall - YEAR && instant != i64::MAX {
         instant - wall

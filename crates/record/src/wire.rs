@@ -9,8 +9,8 @@ mod encode;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use decode::futex;
-pub use decode::{Decode, Survey, WireError, count, decode, survey};
+pub(crate) use decode::decode_futex;
+pub use decode::{Decode, Survey, WireError, count_records, decode, survey_records};
 pub use encode::encode;
 
 /// The structures and numbers of `bpf/wire.h`.

@@ -11,11 +11,11 @@ mod run;
 mod trend;
 mod tune;
 
-pub use comparison::comparison;
-pub use lab::{lab, lab_page};
-pub use run::run;
-pub use trend::trend;
-pub use tune::{tune, tune_settings};
+pub use comparison::build_comparison_document;
+pub use lab::{build_lab_document, lab_page};
+pub use run::build_run_document;
+pub use trend::build_trend_document;
+pub use tune::{build_tuning_document, tune_settings};
 
 use crate::html::plot::Plot;
 use crate::tables::{Face, RowLimit, Table, Tone};
@@ -94,7 +94,7 @@ impl Document {
     }
 
     /// Adds sections that only one face shows.
-    pub(crate) fn only(&mut self, face: Face, add: impl FnOnce(&mut Document)) {
+    pub(crate) fn add_for_face(&mut self, face: Face, add: impl FnOnce(&mut Document)) {
         self.face = Some(face);
         add(self);
         self.face = None;
@@ -104,40 +104,45 @@ impl Document {
         self.sections.push((self.face, section));
     }
 
-    pub(crate) fn heading(&mut self, text: impl Into<String>) {
+    pub(crate) fn add_heading(&mut self, text: impl Into<String>) {
         self.add(Section::Heading(text.into()));
     }
 
-    pub(crate) fn text(&mut self, tone: Tone, text: impl Into<String>) {
-        self.paragraph(tone, text, [2, 2]);
+    pub(crate) fn add_text(&mut self, tone: Tone, text: impl Into<String>) {
+        self.add_paragraph(tone, text, [2, 2]);
     }
 
     /// Paragraphs of one tone.
-    pub(crate) fn texts(&mut self, tone: Tone, texts: impl IntoIterator<Item = String>) {
-        texts.into_iter().for_each(|text| self.text(tone, text));
+    pub(crate) fn add_texts(&mut self, tone: Tone, texts: impl IntoIterator<Item = String>) {
+        texts.into_iter().for_each(|text| self.add_text(tone, text));
     }
 
-    pub(crate) fn paragraph(&mut self, tone: Tone, text: impl Into<String>, indent: [usize; 2]) {
+    pub(crate) fn add_paragraph(
+        &mut self,
+        tone: Tone,
+        text: impl Into<String>,
+        indent: [usize; 2],
+    ) {
         self.add(Section::Text(Text { tone, text: text.into(), indent }));
     }
 
     /// Items; without any, nothing.
-    pub(crate) fn list(&mut self, shown: usize, items: impl IntoIterator<Item = Item>) {
+    pub(crate) fn add_list(&mut self, shown: usize, items: impl IntoIterator<Item = Item>) {
         let items: Vec<Item> = items.into_iter().collect();
         if !items.is_empty() {
-            let shown = RowLimit { terminal: shown, ..RowLimit::default() };
-            self.add(Section::List(List { items, shown }));
+            let row_limit = RowLimit { terminal: shown, ..RowLimit::default() };
+            self.add(Section::List(List { items, shown: row_limit }));
         }
     }
 
     /// A table; without rows, nothing.
-    pub(crate) fn table(&mut self, title: Title, table: Table) {
+    pub(crate) fn add_table(&mut self, title: Title, table: Table) {
         if let Some(table) = table.unless_empty() {
             self.add(Section::Table(table, title));
         }
     }
 
-    pub(crate) fn plots(&mut self, plots: impl IntoIterator<Item = Plot>) {
+    pub(crate) fn add_plots(&mut self, plots: impl IntoIterator<Item = Plot>) {
         let plots: Vec<Plot> = plots.into_iter().collect();
         if !plots.is_empty() {
             self.add(Section::Plots(plots));
@@ -145,7 +150,7 @@ impl Document {
     }
 
     /// The sections of one face.
-    pub(crate) fn of(&self, face: Face) -> impl Iterator<Item = &Section> {
+    pub(crate) fn sections_of(&self, face: Face) -> impl Iterator<Item = &Section> {
         let is_in = move |only: &Option<Face>| only.is_none_or(|only| only == face);
         self.sections.iter().filter(move |(only, _)| is_in(only)).map(|(_, section)| section)
     }

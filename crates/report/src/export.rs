@@ -31,7 +31,7 @@ pub use explained::export_explained;
 pub use junit::write_gates as write_junit_of_gates;
 pub use junit_lab::write as write_junit_of_lab;
 pub use kcidb::{KcidbOptions, write as write_kcidb};
-pub use lcov::lcov;
+pub use lcov::format_tracefile;
 pub use perfetto::exact::write as exact_perfetto;
 pub use systress::{
     SystressLayout, file_name as systress_file_name, write_series as write_systress_series,
@@ -197,7 +197,7 @@ impl Format {
     }
 
     /// Whether it states the verdict, so that a script may act on it.
-    pub fn answers(self) -> bool {
+    pub fn has_verdict(self) -> bool {
         self.exporter().answers
     }
 }
@@ -221,12 +221,18 @@ pub enum ExportError {
 }
 
 /// Writes a bundle in a format as one stream.
-pub fn export(bundle: &Bundle, format: Format, out: &mut dyn Write) -> Result<(), ExportError> {
+pub fn export_bundle(
+    bundle: &Bundle,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
     match format.exporter().writer {
         Writer::Bundle(write) => write(bundle, out),
         Writer::Bundles(write) => Ok(write(&[bundle], out)?),
         Writer::Recording(_) => Err(no_recording(format)),
-        Writer::Directory => Err(impossible(format, "it is a directory of tables, not a stream")),
+        Writer::Directory => {
+            Err(impossible_export(format, "it is a directory of tables, not a stream"))
+        }
     }
 }
 
@@ -237,15 +243,17 @@ pub fn export_together(
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
     match (bundles, format.exporter().writer) {
-        ([one], _) => export(one, format, out),
+        ([one], _) => export_bundle(one, format, out),
         (_, Writer::Bundles(_))
             if bundles.windows(2).any(|two| two[0].timebase() != two[1].timebase()) =>
         {
-            let why = "their times are not of one kind: draw virtual and real time apart";
-            Err(impossible(format, why))
+            let reason = "their times are not of one kind: draw virtual and real time apart";
+            Err(impossible_export(format, reason))
         }
         (_, Writer::Bundles(write)) => Ok(write(bundles, out)?),
-        _ => Err(impossible(format, "it is of one bundle: name one (gnuplot takes several)")),
+        _ => {
+            Err(impossible_export(format, "it is of one bundle: name one (gnuplot takes several)"))
+        }
     }
 }
 
@@ -272,7 +280,10 @@ pub fn export_recording(
 ) -> Result<(), ExportError> {
     match format.exporter().writer {
         Writer::Recording(write) => Ok(write(input, &mut events.into_iter(), out)?),
-        _ => Err(impossible(format, "it is made of statistics and samples, not of a recording")),
+        _ => Err(impossible_export(
+            format,
+            "it is made of statistics and samples, not of a recording",
+        )),
     }
 }
 
@@ -285,27 +296,27 @@ fn full_name(phase: &str, series: &Series) -> String {
     format!("{phase}/{}", series.meta.name)
 }
 
-fn impossible(format: Format, why: &str) -> ExportError {
+fn impossible_export(format: Format, why: &str) -> ExportError {
     ExportError::Impossible { format: format.name(), why: why.to_owned() }
 }
 
 /// The error of a format made from events if none were recorded.
 fn no_recording(format: Format) -> ExportError {
-    impossible(format, "it has no recording of events; `punctual trace` makes one")
+    impossible_export(format, "it has no recording of events; `punctual trace` makes one")
 }
 
 /// The error of a format made from single samples if none were kept.
 fn no_samples(bundle: &Bundle, format: Format) -> ExportError {
-    let measured = bundle.series().any(|(_, series)| series.state.data.count() > 0);
-    let because = match bundle.planned().ok().and_then(|planned| planned.keep_samples) {
+    let measured = bundle.all_series().any(|(_, series)| series.state.data.sample_count() > 0);
+    let because = match bundle.planned_requests().ok().and_then(|planned| planned.keep_samples) {
         _ if !measured => "nothing was measured",
         Some(0) => "keep_samples is 0 in the experiment",
         Some(_) => "samples that follow one another this fast are counted and not kept",
         None => "its source has none",
     };
-    let why = format!(
+    let reason = format!(
         "no samples were kept one by one ({because}); csv-summary, hdr and cyclictest-histogram \
          are made of the statistics, which are always there"
     );
-    ExportError::Impossible { format: format.name(), why }
+    ExportError::Impossible { format: format.name(), why: reason }
 }

@@ -85,26 +85,26 @@ pub struct ReportInput<'a> {
 
 impl<'a> ReportInput<'a> {
     /// The properties that distinguish it from others.
-    fn identity(&self) -> BundleIdentity {
+    fn bundle_identity(&self) -> BundleIdentity {
         let directory = &self.bundle.directory;
         // A chosen label replaces the directory's name.
         let path = match directory.file_name().is_some_and(|name| *name == *self.label) {
             true => directory.display().to_string(),
             false => self.label.clone(),
         };
-        let kernel = RanUnder::of(self.bundle).release().map(str::to_owned);
+        let kernel = RanUnder::from_bundle(self.bundle).kernel_release().map(str::to_owned);
         BundleIdentity { path, kernel, machine: self.bundle.manifest.machine.clone(), phase: None }
     }
 
     /// A bundle with its own documents, labelled by its directory's name. A document that cannot be
     /// read is shown as unavailable, with the reason.
-    pub fn of(bundle: &'a Bundle, summary: &'a Summary) -> ReportInput<'a> {
+    pub fn from_bundle(bundle: &'a Bundle, summary: &'a Summary) -> ReportInput<'a> {
         let directory =
             bundle.directory.file_name().map(|name| name.to_string_lossy().into_owned());
         let label = directory.unwrap_or_else(|| bundle.manifest.experiment.clone());
         let document = |name| {
             bundle
-                .document(name)
+                .read_document(name)
                 .unwrap_or_else(|why| Some(json!({ "unavailable": why.to_string() })))
         };
         ReportInput {
@@ -115,7 +115,7 @@ impl<'a> ReportInput<'a> {
             check: document("check"),
             recording: None,
             breakdown: None,
-            exact: bundle.document(punctual_bundle::exact::EXACT_MEMBER).unwrap_or_default(),
+            exact: bundle.read_document(punctual_bundle::exact::EXACT_MEMBER).unwrap_or_default(),
         }
     }
 }
@@ -237,11 +237,11 @@ const SIZES: [PageLimits; 7] = [
 
 /// The report on one or more bundles, at most [`SIZE_LIMIT`] bytes. Reads each log once; the work
 /// is proportional to the number of kept samples.
-pub fn report(inputs: &[ReportInput<'_>]) -> Result<String, HtmlError> {
+pub fn render_report(inputs: &[ReportInput<'_>]) -> Result<String, HtmlError> {
     report_within(inputs, SIZE_LIMIT)
 }
 
-/// Like [`report`], with another limit.
+/// Like [`render_report`], with another limit.
 pub fn report_within(inputs: &[ReportInput<'_>], limit: usize) -> Result<String, HtmlError> {
     if !BUILT {
         return Err(HtmlError::LeftOut);
@@ -249,13 +249,13 @@ pub fn report_within(inputs: &[ReportInput<'_>], limit: usize) -> Result<String,
     if inputs.is_empty() {
         return Err(HtmlError::NoBundle);
     }
-    let mut content = gather::gather(inputs);
-    fitting(&mut content, limit, |content, size| page::render(inputs, content, size))
+    let mut content = gather::gather_series(inputs);
+    fit_page(&mut content, limit, |content, size| page::render_page(inputs, content, size))
 }
 
 /// The finest page within the bound: coarser plots first, then fewer series. The smallest where
 /// even that does not fit: no page is missing because of its size.
-fn fitting<'a>(
+fn fit_page<'a>(
     content: &mut gather::PageSeries<'a>,
     limit: usize,
     render: impl Fn(&gather::PageSeries<'a>, &PageLimits) -> Result<String, HtmlError>,
@@ -268,7 +268,7 @@ fn fitting<'a>(
         }
     }
     while page.len() >= limit && content.lines.len() > 1 {
-        content.fold(content.lines.len() / 2);
+        content.keep_series(content.lines.len() / 2);
         page = render(content, &SIZES[SIZES.len() - 1])?;
     }
     Ok(page)

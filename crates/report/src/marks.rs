@@ -77,9 +77,9 @@ impl<'a> Marks<'a> {
     }
 
     /// Takes the next event, in time order; appends its marks to `out`.
-    pub fn describe(&mut self, event: &Event, out: &mut Vec<Mark<'a>>) {
-        self.wakes.see(event);
-        describe::describe(self, event, out);
+    pub fn describe_event(&mut self, event: &Event, out: &mut Vec<Mark<'a>>) {
+        self.wakes.on_event(event);
+        describe::describe_event(self, event, out);
     }
 
     /// Appends the marks that are still open at the end of the recording.
@@ -87,14 +87,17 @@ impl<'a> Marks<'a> {
         let mut lanes: Vec<(Lane, Vec<OpenSpan<'a>>)> = self.open.drain().collect();
         lanes.sort_by_key(|(lane, _)| *lane);
         for (lane, spans) in lanes {
-            out.extend(spans.into_iter().map(|open| open.unfinished(lane)));
+            out.extend(spans.into_iter().map(|open| open.into_open_mark(lane)));
         }
         let mut requests: Vec<((u32, u64), OpenSpan<'a>)> = self.requests.drain().collect();
         requests.sort_by_key(|(key, open)| (open.since, *key));
         for ((device, _), open) in requests {
-            let lane =
-                self.slot(|slot| Lane::Requests(device, slot), open.since, MonotonicNs(i64::MAX));
-            out.push(open.unfinished(lane));
+            let lane = self.reserve_slot(
+                |slot| Lane::Requests(device, slot),
+                open.since,
+                MonotonicNs(i64::MAX),
+            );
+            out.push(open.into_open_mark(lane));
         }
     }
 }
@@ -104,7 +107,7 @@ impl<'a> Mark<'a> {
         Mark { lane, name: name.into(), shape, details: Vec::new(), wake: None, function: None }
     }
 
-    pub(crate) fn with(mut self, details: Details<'a>) -> Mark<'a> {
+    pub(crate) fn with_details(mut self, details: Details<'a>) -> Mark<'a> {
         self.details.extend(details);
         self
     }
@@ -140,7 +143,7 @@ pub struct Wakes {
 }
 
 impl Wakes {
-    pub fn see(&mut self, event: &Event) {
+    pub fn on_event(&mut self, event: &Event) {
         match event.what {
             EventKind::HrtimerExpireEntry { .. } => {
                 self.expiring.insert(event.cpu, event.at);
@@ -167,7 +170,7 @@ impl Wakes {
     }
 
     /// How the thread came to run; `None` if that was before `due`: then it never slept.
-    pub fn of(&self, tid: Tid, due: MonotonicNs) -> Option<Wake> {
+    pub(crate) fn wake_of(&self, tid: Tid, due: MonotonicNs) -> Option<Wake> {
         let wake = self.latest.get(&tid)?;
         let last = wake.ran.map(|(at, _)| at).or(wake.woken.map(|(at, ..)| at))?;
         (last >= due).then_some(*wake)

@@ -21,14 +21,14 @@ pub struct BundleIdentity {
 
 impl BundleIdentity {
     /// The properties that several runs of one side share.
-    pub fn together(runs: &[BundleIdentity]) -> BundleIdentity {
+    pub fn from_runs(runs: &[BundleIdentity]) -> BundleIdentity {
         let [first, rest @ ..] = runs else { return BundleIdentity::default() };
         let shared = |of: fn(&BundleIdentity) -> &Option<String>| {
             of(first).clone().filter(|value| rest.iter().all(|one| of(one).as_ref() == Some(value)))
         };
         let path = match rest {
             [] => first.path.clone(),
-            _ => common(runs),
+            _ => common_path(runs),
         };
         BundleIdentity {
             path,
@@ -39,30 +39,31 @@ impl BundleIdentity {
     }
 
     fn file_name(&self) -> String {
-        parts(&self.path).pop().unwrap_or_else(|| self.path.clone())
+        path_parts(&self.path).pop().unwrap_or_else(|| self.path.clone())
     }
 }
 
 /// A name for each, all different: their own names if these were chosen and differ; else kernel,
 /// machine or phase; else the parts of their paths that differ. The same bundle twice is numbered.
-pub fn distinct(all: &[BundleIdentity]) -> Vec<String> {
-    let own: Vec<String> = all.iter().map(BundleIdentity::file_name).collect();
-    if all.len() < 2 || (differ(&own) && !own.iter().any(|name| is_stamped(name))) {
-        return own;
+pub fn distinct_names(all: &[BundleIdentity]) -> Vec<String> {
+    let own_names: Vec<String> = all.iter().map(BundleIdentity::file_name).collect();
+    if all.len() < 2 || (are_distinct(&own_names) && !own_names.iter().any(|name| is_stamped(name)))
+    {
+        return own_names;
     }
     let recorded = |of: &dyn Fn(&BundleIdentity) -> Option<String>| {
-        all.iter().map(of).collect::<Option<Vec<String>>>().filter(|names| differ(names))
+        all.iter().map(of).collect::<Option<Vec<String>>>().filter(|names| are_distinct(names))
     };
-    let both =
+    let kernel_and_machine =
         |of: &BundleIdentity| Some(format!("{}, {}", of.kernel.as_ref()?, of.machine.as_ref()?));
     recorded(&|of| of.kernel.clone())
         .map(without_shared_end)
         .or_else(|| recorded(&|of| of.machine.clone()))
-        .or_else(|| recorded(&both))
+        .or_else(|| recorded(&kernel_and_machine))
         .or_else(|| recorded(&|of| of.phase.clone()))
-        .or_else(|| differ(&own).then(|| own.clone()))
+        .or_else(|| are_distinct(&own_names).then(|| own_names.clone()))
         .or_else(|| by_path(all))
-        .unwrap_or_else(|| numbered(&own))
+        .unwrap_or_else(|| number_duplicates(&own_names))
 }
 
 /// Strips shared trailing words while every name keeps some text and they differ: of two Debian
@@ -73,7 +74,7 @@ fn without_shared_end(names: Vec<String>) -> Vec<String> {
     match end(&names[0]) {
         Some(first) if names.iter().all(|name| end(name).as_ref() == Some(&first)) => {
             let shorter: Vec<String> = names.iter().filter_map(cut).collect();
-            match differ(&shorter) && shorter.iter().all(|name| !name.is_empty()) {
+            match are_distinct(&shorter) && shorter.iter().all(|name| !name.is_empty()) {
                 true => without_shared_end(shorter),
                 false => names,
             }
@@ -82,7 +83,7 @@ fn without_shared_end(names: Vec<String>) -> Vec<String> {
     }
 }
 
-fn differ(names: &[String]) -> bool {
+fn are_distinct(names: &[String]) -> bool {
     names.iter().collect::<HashSet<_>>().len() == names.len()
 }
 
@@ -96,7 +97,7 @@ fn is_stamped(name: &str) -> bool {
     digits(date, STAMP[0]) && digits(time, STAMP[1])
 }
 
-fn parts(path: &str) -> Vec<String> {
+fn path_parts(path: &str) -> Vec<String> {
     let named = Path::new(path).components().filter_map(|part| match part {
         std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
         _ => None,
@@ -107,36 +108,36 @@ fn parts(path: &str) -> Vec<String> {
 /// The ends of the paths without their common parts: `6.1` and `6.1-rt` of `cells/6.1/r1` and
 /// `cells/6.1-rt/r1`.
 fn by_path(all: &[BundleIdentity]) -> Option<Vec<String>> {
-    let mut all: Vec<Vec<String>> = all.iter().map(|of| parts(&of.path)).collect();
-    while all.iter().all(|path| path.len() > 1)
-        && all.iter().all(|path| path.last() == all[0].last())
+    let mut path_ends: Vec<Vec<String>> = all.iter().map(|of| path_parts(&of.path)).collect();
+    while path_ends.iter().all(|path| path.len() > 1)
+        && path_ends.iter().all(|path| path.last() == path_ends[0].last())
     {
-        all.iter_mut().for_each(|path| {
+        path_ends.iter_mut().for_each(|path| {
             path.pop();
         });
     }
-    let longest = all.iter().map(Vec::len).max()?;
+    let longest = path_ends.iter().map(Vec::len).max()?;
     (1..=longest).find_map(|parts| {
-        let ends = all.iter().map(|path| path[path.len().saturating_sub(parts)..].join("/"));
+        let ends = path_ends.iter().map(|path| path[path.len().saturating_sub(parts)..].join("/"));
         let ends: Vec<String> = ends.collect();
-        (differ(&ends) && ends.iter().all(|end| !end.is_empty())).then_some(ends)
+        (are_distinct(&ends) && ends.iter().all(|end| !end.is_empty())).then_some(ends)
     })
 }
 
 /// Appends numbers to duplicates.
-fn numbered(names: &[String]) -> Vec<String> {
-    let mut seen: Vec<String> = Vec::new();
+fn number_duplicates(names: &[String]) -> Vec<String> {
+    let mut used_names: Vec<String> = Vec::new();
     for name in names {
         let number = |n: usize| if n == 1 { name.clone() } else { format!("{name} ({n})") };
-        let free = (1..).map(number).find(|name| !seen.contains(name));
-        seen.extend(free);
+        let free = (1..).map(number).find(|name| !used_names.contains(name));
+        used_names.extend(free);
     }
-    seen
+    used_names
 }
 
 /// The common beginning of the paths of several runs: `before` of `before1 before2`, `cells/6.1` of
 /// `cells/6.1/r1 cells/6.1/r2`. The first path if the beginning is meaningless.
-fn common(runs: &[BundleIdentity]) -> String {
+fn common_path(runs: &[BundleIdentity]) -> String {
     let first = &runs[0].path;
     let shared = runs.iter().fold(first.chars().count(), |least, one| {
         let same = first.chars().zip(one.path.chars()).take_while(|(a, b)| a == b);
@@ -174,9 +175,9 @@ mod tests {
     #[test]
     fn names_that_were_chosen_stay() {
         let all = [on("runs/standard", "6.1", "a"), on("rt", "6.1-rt", "a")];
-        assert_eq!(distinct(&all), ["standard", "rt"]);
+        assert_eq!(distinct_names(&all), ["standard", "rt"]);
         assert_eq!(
-            distinct(&[on("punctual-x-20261103-141500", "6.1", "a")]),
+            distinct_names(&[on("punctual-x-20261103-141500", "6.1", "a")]),
             ["punctual-x-20261103-141500"]
         );
     }
@@ -185,40 +186,43 @@ mod tests {
     fn default_names_are_replaced_by_distinguishing_properties() {
         let stamped = ["punctual-x-20261103-141500", "punctual-x-20261103-141700"];
         let [a, b] = stamped;
-        assert_eq!(distinct(&[on(a, "6.1", "m"), on(b, "6.1-rt", "m")]), ["6.1", "6.1-rt"]);
-        assert_eq!(distinct(&[on(a, "6.1", "m"), on(b, "6.1", "n")]), ["m", "n"]);
+        assert_eq!(distinct_names(&[on(a, "6.1", "m"), on(b, "6.1-rt", "m")]), ["6.1", "6.1-rt"]);
+        assert_eq!(distinct_names(&[on(a, "6.1", "m"), on(b, "6.1", "n")]), ["m", "n"]);
         let debian = [on(a, "6.1.0-43-rt-amd64", "m"), on(b, "6.1.0-43-amd64", "m")];
-        assert_eq!(distinct(&debian), ["6.1.0-43-rt", "6.1.0-43"]);
-        assert_eq!(distinct(&[on(a, "6.1-rt", "m"), on(b, "6.12-rt", "m")]), ["6.1", "6.12"]);
+        assert_eq!(distinct_names(&debian), ["6.1.0-43-rt", "6.1.0-43"]);
+        assert_eq!(distinct_names(&[on(a, "6.1-rt", "m"), on(b, "6.12-rt", "m")]), ["6.1", "6.12"]);
         let four = [on("r", "5", "m"), on("r", "5", "n"), on("r", "6", "m"), on("r", "6", "n")];
-        assert_eq!(distinct(&four), ["5, m", "5, n", "6, m", "6, n"]);
+        assert_eq!(distinct_names(&four), ["5, m", "5, n", "6, m", "6, n"]);
         // Only the start times differ.
-        assert_eq!(distinct(&[on(a, "6.1", "m"), on(b, "6.1", "m")]), stamped);
+        assert_eq!(distinct_names(&[on(a, "6.1", "m"), on(b, "6.1", "m")]), stamped);
     }
 
     #[test]
     fn duplicate_names_are_distinguished_by_path_or_number() {
-        assert_eq!(distinct(&[at("lq/cells/6.1/r1"), at("lq/cells/6.1-rt/r1")]), ["6.1", "6.1-rt"]);
         assert_eq!(
-            distinct(&[at("a/x/r1"), at("a/y/r2"), at("b/x/r1")]),
+            distinct_names(&[at("lq/cells/6.1/r1"), at("lq/cells/6.1-rt/r1")]),
+            ["6.1", "6.1-rt"]
+        );
+        assert_eq!(
+            distinct_names(&[at("a/x/r1"), at("a/y/r2"), at("b/x/r1")]),
             ["a/x/r1", "a/y/r2", "b/x/r1"]
         );
-        assert_eq!(distinct(&[at("r"), at("r"), at("r")]), ["r", "r (2)", "r (3)"]);
+        assert_eq!(distinct_names(&[at("r"), at("r"), at("r")]), ["r", "r (2)", "r (3)"]);
         let phase = |name: &str| BundleIdentity { phase: Some(name.to_owned()), ..at("r") };
-        assert_eq!(distinct(&[phase("idle"), phase("loaded")]), ["idle", "loaded"]);
-        assert_eq!(distinct(&[at("r1"), at("x/r1")]), ["r1", "x/r1"]);
+        assert_eq!(distinct_names(&[phase("idle"), phase("loaded")]), ["idle", "loaded"]);
+        assert_eq!(distinct_names(&[at("r1"), at("x/r1")]), ["r1", "x/r1"]);
     }
 
     #[test]
     fn several_runs_are_named_by_their_common_prefix() {
         let of = |paths: &[&str]| {
-            BundleIdentity::together(&paths.iter().map(|p| at(p)).collect::<Vec<_>>())
+            BundleIdentity::from_runs(&paths.iter().map(|p| at(p)).collect::<Vec<_>>())
         };
         assert_eq!(of(&["before1", "before2"]).path, "before");
         assert_eq!(of(&["cells/6.1/r1", "cells/6.1/r2"]).path, "cells/6.1");
         assert_eq!(of(&["/r/rt-1", "/r/rt-12"]).path, "/r/rt");
         assert_eq!(of(&["x", "y"]).path, "x");
-        let mixed = BundleIdentity::together(&[on("a1", "6.1", "m"), on("a2", "6.1", "n")]);
+        let mixed = BundleIdentity::from_runs(&[on("a1", "6.1", "m"), on("a2", "6.1", "n")]);
         assert_eq!((mixed.kernel.as_deref(), mixed.machine), (Some("6.1"), None));
     }
 }

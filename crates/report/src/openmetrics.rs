@@ -9,32 +9,32 @@ type Labelled<V> = Vec<(Vec<Label<'static>>, V)>;
 
 /// The metrics of all histories, with the labels `experiment`, `machine` and `kernel`; `figure` too
 /// for those of one figure. Unknown values are absent.
-pub fn trend(document: &TrendDocument) -> String {
+pub fn format_trend(document: &TrendDocument) -> String {
     let mut text = Exposition::default();
-    let all = &document.histories;
+    let histories = &document.histories;
     let of_each = |of: &dyn Fn(&TrendHistory) -> u64| -> Labelled<u64> {
-        all.iter().map(|history| (labels(history), of(history))).collect()
+        histories.iter().map(|history| (history_labels(history), of(history))).collect()
     };
     let kept = of_each(&|history| history.runs.len() as u64);
-    text.gauges("punctual_trend_runs", "Runs of the history.", &kept);
+    text.add_gauges("punctual_trend_runs", "Runs of the history.", &kept);
     let missing = of_each(&|history| history.held.missing);
     let help = "Runs that are missing before a newest run is judged.";
-    text.gauges("punctual_trend_missing_runs", help, &missing);
+    text.add_gauges("punctual_trend_missing_runs", help, &missing);
     let help = "Whether the newest run is worse than those before it; absent where none is judged.";
-    text.gauges("punctual_trend_worse", help, &worse(all));
+    text.add_gauges("punctual_trend_worse", help, &worse_figures(histories));
     let newest = |figure: &TrendFigure| figure.values.last().copied().flatten();
-    let (times, counts) = by_kind(all, newest);
+    let (times, counts) = by_kind(histories, newest);
     text.time_gauges("punctual_trend_value_seconds", "Times of the newest run.", &times);
-    text.gauges("punctual_trend_value", "Counts of the newest run.", &counts);
+    text.add_gauges("punctual_trend_value", "Counts of the newest run.", &counts);
     let level = |figure: &TrendFigure| figure.levels.last()?.median;
-    let (times, counts) = by_kind(all, level);
+    let (times, counts) = by_kind(histories, level);
     let help = "Times: the median over the runs of the newest level.";
     text.time_gauges("punctual_trend_level_seconds", help, &times);
-    text.gauges("punctual_trend_level", "Counts: the same.", &counts);
+    text.add_gauges("punctual_trend_level", "Counts: the same.", &counts);
     text.finish()
 }
 
-fn labels(history: &TrendHistory) -> Vec<Label<'static>> {
+fn history_labels(history: &TrendHistory) -> Vec<Label<'static>> {
     vec![
         ("experiment", history.experiment.clone()),
         ("machine", history.machine.clone()),
@@ -43,19 +43,19 @@ fn labels(history: &TrendHistory) -> Vec<Label<'static>> {
 }
 
 fn of_figure(history: &TrendHistory, figure: &TrendFigure) -> Vec<Label<'static>> {
-    labels(history).into_iter().chain([("figure", figure.name.clone())]).collect()
+    history_labels(history).into_iter().chain([("figure", figure.name.clone())]).collect()
 }
 
 /// Each figure of the histories whose newest run is judged: 1 if it is worse.
-fn worse(all: &[TrendHistory]) -> Labelled<u64> {
+fn worse_figures(all: &[TrendHistory]) -> Labelled<u64> {
     let judged = all.iter().filter(|one| one.held.missing == 0 && one.held.not_held.is_none());
-    let each = judged.flat_map(|history| {
+    let judged_figures = judged.flat_map(|history| {
         history.figures.iter().map(|figure| {
             let is_worse = history.held.worse.iter().any(|worse| worse.figure == figure.name);
             (of_figure(history, figure), u64::from(is_worse))
         })
     });
-    each.collect()
+    judged_figures.collect()
 }
 
 fn by_kind(

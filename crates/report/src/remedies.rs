@@ -10,7 +10,7 @@ mod table;
 pub use rules::{Matching, Rules};
 pub(crate) use table::{REMEDIES, Remedy};
 
-use crate::format::plain;
+use crate::format::escape_unsafe;
 use punctual_core::event::Recorded;
 use punctual_core::{CauseKind, Finding, Names};
 use punctual_explain::Explanations;
@@ -38,7 +38,7 @@ pub struct RemedyEvidence<'a> {
 
 impl<'a> RemedyEvidence<'a> {
     /// The evidence of explained samples.
-    pub fn of(all: &'a Explanations, rules: &'a Rules) -> RemedyEvidence<'a> {
+    pub fn from_explanations(all: &'a Explanations, rules: &'a Rules) -> RemedyEvidence<'a> {
         let is_partial = all.series.iter().any(|series| series.partial > 0);
         let (names, recorded) = (&all.names, Some(&all.recorded));
         RemedyEvidence { names, recorded, is_partial, rules, findings: &[] }
@@ -58,7 +58,7 @@ pub struct Advice {
 
 /// Remedies for these causes, in their order; equal remedies are given once. The remedy for
 /// unattributed time comes last.
-pub fn of(blamed: &[Blame], evidence: &RemedyEvidence<'_>) -> Vec<Advice> {
+pub(crate) fn find_remedies(blamed: &[Blame], evidence: &RemedyEvidence<'_>) -> Vec<Advice> {
     let worth = blamed.iter().enumerate().filter(|(_, blame)| blame.share >= WORTH);
     let mut worth: Vec<(usize, DelayFacts<'_>)> = worth
         .filter_map(|(place, blame)| {
@@ -71,14 +71,14 @@ pub fn of(blamed: &[Blame], evidence: &RemedyEvidence<'_>) -> Vec<Advice> {
         })
         .collect();
     worth.sort_by_key(|(_, about)| about.kind == CauseKind::Unknown);
-    let mut all: Vec<Advice> = Vec::new();
+    let mut all_advice: Vec<Advice> = Vec::new();
     for (place, about) in worth {
-        let Some((text, rules)) = about.remedy() else { continue };
-        if !all.iter().any(|other| other.text == text) {
-            all.push(Advice { place, text, rules: evidence.rules.matching(rules) });
+        let Some((text, rules)) = about.choose_remedy() else { continue };
+        if !all_advice.iter().any(|other| other.text == text) {
+            all_advice.push(Advice { place, text, rules: evidence.rules.matching_rules(rules) });
         }
     }
-    all
+    all_advice
 }
 
 /// A delay with all facts that its remedies depend on.
@@ -91,21 +91,21 @@ pub(crate) struct DelayFacts<'a> {
 impl DelayFacts<'_> {
     /// The first remedy that fits, with its rules; `None` if the general one would refer to missing
     /// evidence.
-    fn remedy(&self) -> Option<(String, &'static [&'static str])> {
-        let (text, rules) = match self.fitting() {
+    fn choose_remedy(&self) -> Option<(String, &'static [&'static str])> {
+        let (text, rules) = match self.fitting_remedy() {
             Some(one) => (one.text, one.rules),
             None if self.kind == CauseKind::Unknown => return None,
             None => (self.kind.advice(), self.kind.rules()),
         };
-        let who = match (self.who(), self.kind) {
-            (Some(who), _) => plain(who),
+        let who = match (self.culprit(), self.kind) {
+            (Some(who), _) => escape_unsafe(who),
             (None, CauseKind::Lock | CauseKind::PriorityInversion) => "its holder".to_owned(),
             (None, _) => "the other task".to_owned(),
         };
         Some((text.replace("{who}", &who), rules))
     }
 
-    fn fitting(&self) -> Option<&'static Remedy> {
+    fn fitting_remedy(&self) -> Option<&'static Remedy> {
         REMEDIES.iter().find(|one| one.cause == self.kind && (one.applies)(self))
     }
 
@@ -116,24 +116,24 @@ impl DelayFacts<'_> {
         }
     }
 
-    fn who(&self) -> Option<&str> {
+    fn culprit(&self) -> Option<&str> {
         self.blame.who.as_deref()
     }
 
     fn is_by(&self, names: &[&str]) -> bool {
-        self.who().is_some_and(|who| names.iter().any(|name| who.starts_with(name)))
+        self.culprit().is_some_and(|who| names.iter().any(|name| who.starts_with(name)))
     }
 
     /// Whether it is one of the CPU's own vectors whose name has one of these prefixes.
     fn is_vector(&self, names: &[&str]) -> bool {
         let Some(Cause::Interrupt(Interrupt::Vector(vector))) = self.cause() else { return false };
-        let own = self.evidence.names.vector(vector);
-        names.iter().any(|name| own.starts_with(name))
+        let vector_name = self.evidence.names.vector_name(vector);
+        names.iter().any(|name| vector_name.starts_with(name))
     }
 
     fn is_softirq(&self, names: &[&str]) -> bool {
         let Some(Cause::Interrupt(Interrupt::Soft(vector))) = self.cause() else { return false };
-        names.contains(&self.evidence.names.softirq(vector).as_str())
+        names.contains(&self.evidence.names.softirq_name(vector).as_str())
     }
 
     fn is_budget(&self, of: Budget) -> bool {
@@ -170,25 +170,25 @@ impl DelayFacts<'_> {
     }
 
     fn is_recorded_here(&self) -> bool {
-        let own = |recorded: &Recorded| {
+        let is_own_recorder = |recorded: &Recorded| {
             OWN_RECORDERS.iter().any(|own| recorded.recorder.starts_with(own))
         };
-        self.evidence.recorded.is_some_and(own)
+        self.evidence.recorded.is_some_and(is_own_recorder)
     }
 
     fn has_lost(&self) -> bool {
-        let lost = self.evidence.recorded.is_some_and(|recorded| recorded.lost() > 0);
+        let lost = self.evidence.recorded.is_some_and(|recorded| recorded.lost_count() > 0);
         lost || self.evidence.is_partial
     }
 
     fn is_without_types(&self) -> bool {
-        let without = |recorded: &Recorded| !recorded.recorder.starts_with(WITH_TYPES);
-        self.is_recorded_here() && self.evidence.recorded.is_some_and(without)
+        let lacks_types = |recorded: &Recorded| !recorded.recorder.starts_with(WITH_TYPES);
+        self.is_recorded_here() && self.evidence.recorded.is_some_and(lacks_types)
     }
 
     /// Whether a trace of another tool lacks event groups that show causes.
     fn lacks_groups(&self) -> bool {
-        let lacks = |recorded: &Recorded| GROUPS.iter().any(|group| !recorded.covers(*group));
+        let lacks = |recorded: &Recorded| GROUPS.iter().any(|group| !recorded.has_group(*group));
         !self.is_recorded_here() && self.evidence.recorded.is_some_and(lacks)
     }
 }

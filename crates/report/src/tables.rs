@@ -77,23 +77,23 @@ impl Table {
     pub fn new(title: impl Into<String>, columns: Vec<Column>) -> Table {
         Table { title: title.into(), columns, ..Table::default() }
     }
-    pub(crate) fn sortable(mut self) -> Table {
+    pub(crate) fn with_sorting(mut self) -> Table {
         self.sortable = true;
         self
     }
-    pub(crate) fn untimed(mut self) -> Table {
+    pub(crate) fn without_timebase(mut self) -> Table {
         self.untimed = true;
         self
     }
-    pub fn shown(mut self, terminal: usize, page: usize) -> Table {
+    pub(crate) fn with_row_limit(mut self, terminal: usize, page: usize) -> Table {
         self.shown = RowLimit { terminal, page };
         self
     }
-    pub fn rows(mut self, rows: impl IntoIterator<Item = Vec<Cell>>) -> Table {
+    pub(crate) fn with_rows(mut self, rows: impl IntoIterator<Item = Vec<Cell>>) -> Table {
         self.rows.extend(rows);
         self
     }
-    pub fn remark(&mut self, tone: Tone, text: impl Into<String>) {
+    pub fn add_remark(&mut self, tone: Tone, text: impl Into<String>) {
         self.remarks.push(Remark { text: text.into(), tone, only: None });
     }
     pub(crate) fn remark_in(&mut self, face: Face, tone: Tone, text: impl Into<String>) {
@@ -110,21 +110,21 @@ impl Table {
     }
     /// The columns and rows that one face shows, and the number of remaining rows. A dispensable
     /// column without content is not shown.
-    pub fn of(&self, face: Face) -> (Vec<&Column>, Vec<Vec<&Cell>>, usize) {
-        let says = |k: usize| self.rows.iter().any(|row| row.get(k).is_some_and(Cell::says));
+    pub(crate) fn contents_for(&self, face: Face) -> (Vec<&Column>, Vec<Vec<&Cell>>, usize) {
+        let says = |k: usize| self.rows.iter().any(|row| row.get(k).is_some_and(Cell::has_content));
         let is_kept = |k: &usize| {
             let column = &self.columns[*k];
             column.is_in(face) && (column.dispensable == 0 || self.rows.is_empty() || says(*k))
         };
         let kept: Vec<usize> = (0..self.columns.len()).filter(is_kept).collect();
-        let most = match face {
+        let row_limit = match face {
             Face::Terminal => self.shown.terminal,
             Face::Page => self.shown.page,
         };
-        let rows = self.rows.iter().take(most);
+        let rows = self.rows.iter().take(row_limit);
         let rows = rows.map(|row| kept.iter().filter_map(|k| row.get(*k)).collect());
         let columns = kept.iter().map(|k| &self.columns[*k]).collect();
-        (columns, rows.collect(), self.rows.len().saturating_sub(most))
+        (columns, rows.collect(), self.rows.len().saturating_sub(row_limit))
     }
     /// Its remarks for one face.
     pub(crate) fn remarks_of(&self, face: Face) -> impl Iterator<Item = &Remark> {

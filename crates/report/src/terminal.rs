@@ -28,26 +28,26 @@ mod watched;
 mod worst_explained;
 
 pub use crate::tables::checks::CheckRow as CheckRule;
-pub use answer::{answer, closing};
-pub use brief::brief;
-pub use checks::checks;
-pub use counts::{LiveCount, counts, live_counts_header, live_counts_line};
-pub use exact::{call_path, exact};
-pub use explain::explanations;
+pub use answer::{show_answer, show_closing};
+pub use brief::show_brief;
+pub use checks::show_checks;
+pub use counts::{LiveCount, live_counts_header, live_counts_line, show_counts};
+pub use exact::{call_path, show_exact_samples};
+pub use explain::show_explanations;
 pub use live::{LiveFigures, live_header, live_line};
 pub use long_plot::long_plot;
-pub use occupancy::{allocator, occupancy};
-pub use paint::wrap;
-pub use pairs::{call_header, call_line, pairs};
-pub use recording::{busiest, recording};
-pub use rights::{RightsRow, rights};
-pub use sections::sections;
-pub use steps::steps;
-pub use watched::{RunState, watched};
+pub use occupancy::{show_allocator, show_occupancy};
+pub use paint::wrap_text;
+pub use pairs::{call_header, call_line, show_pairs};
+pub use recording::{show_busiest, show_recording};
+pub use rights::{RightsRow, show_rights};
+pub use sections::show_sections;
+pub use steps::show_steps;
+pub use watched::{RunState, show_watched};
 pub use worst_explained::worst_explained;
 
 use crate::tables;
-use crate::tables::figures::named;
+use crate::tables::figures::named_series;
 use punctual_bundle::summary::{PublishedSummary, Summary};
 use punctual_bundle::{Calibration, Timebase};
 use punctual_core::Fact;
@@ -104,8 +104,8 @@ impl Default for ShowOptions {
 /// The whole summary: how the run ended, figures by phase, shapes of the distributions, verdicts,
 /// findings with their remedies, and the worst samples. `phases` are those of the summary
 /// (`punctual_stats::views`); without them, shapes are omitted.
-pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> String {
-    let options = &options.in_time(Timebase::of(summary.target.as_ref()));
+pub fn show_summary(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> String {
+    let options = &options.in_time(Timebase::from_target(summary.target.as_ref()));
     let mut out = paint::TextPage::new(options);
     title::write(&mut out, summary);
     for phase in &summary.phases {
@@ -113,64 +113,64 @@ pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> S
     }
     summary.phases.iter().for_each(|phase| notes::write(&mut out, phase));
     shape::write(&mut out, phases);
-    account(&mut out, summary);
+    write_account(&mut out, summary);
     write_calibration(&mut out, &summary.calibration);
     figures::write_worst(&mut out, summary);
     summary.published.iter().for_each(|results| write_published(&mut out, results));
-    requirements(&mut out, summary);
+    write_requirements(&mut out, summary);
     findings::write(&mut out, &summary.findings);
     title::write_digest(&mut out, summary);
     out.finish()
 }
 
 /// The source lines of the program at which its threads were delayed; empty if no stacks were kept.
-pub fn places(summary: &Summary, options: &ShowOptions) -> String {
+pub fn show_places(summary: &Summary, options: &ShowOptions) -> String {
     let mut out = paint::TextPage::new(options);
     summary.phases.iter().for_each(|phase| notes::write_places(&mut out, phase));
     out.finish()
 }
 
-fn account(out: &mut paint::TextPage, summary: &Summary) {
-    let series = named(summary).map(|(name, series)| (name, &series.account));
-    if let Some(table) = crate::tables::account::table(series) {
-        table::section(out, &table);
+fn write_account(out: &mut paint::TextPage, summary: &Summary) {
+    let series = named_series(summary).map(|(name, series)| (name, &series.account));
+    if let Some(table) = crate::tables::account::account_table(series) {
+        table::write_section(out, &table);
     }
 }
 
 fn write_calibration(out: &mut paint::TextPage, calibration: &Fact<Calibration>) {
-    if let Some(table) = crate::tables::calibration::table(calibration) {
-        table::section(out, &table);
+    if let Some(table) = crate::tables::calibration::calibration_table(calibration) {
+        table::write_section(out, &table);
     }
     if let Some(sentence) = crate::tables::calibration::left_out(calibration) {
-        out.gap();
-        out.paragraph("", "  ", paint::Tone::Faint, &crate::format::plain(&sentence));
+        out.push_gap();
+        out.push_paragraph("", "  ", paint::Tone::Faint, &crate::format::escape_unsafe(&sentence));
     }
 }
 
 /// The effect of recording on the measurement; empty if nothing was recorded.
-pub fn calibration(calibration: &Fact<Calibration>, options: &ShowOptions) -> String {
+pub fn show_calibration(calibration: &Fact<Calibration>, options: &ShowOptions) -> String {
     let mut out = paint::TextPage::new(options);
     write_calibration(&mut out, calibration);
     out.finish()
 }
 
-fn requirements(out: &mut paint::TextPage, summary: &Summary) {
-    if let Some(all) = tables::requirements::of(summary).unless_empty() {
-        table::section(out, &all);
+fn write_requirements(out: &mut paint::TextPage, summary: &Summary) {
+    if let Some(all) = tables::requirements::requirements_of_run(summary).unless_empty() {
+        table::write_section(out, &all);
     }
 }
 
 fn write_published(out: &mut paint::TextPage, results: &PublishedSummary) {
-    table::section(out, &crate::tables::published::table(results));
+    table::write_section(out, &crate::tables::published::published_table(results));
 }
 
 /// Only published results, beside those of these runs.
-pub fn published(summaries: &[Summary], options: &ShowOptions) -> String {
+pub fn show_published(summaries: &[Summary], options: &ShowOptions) -> String {
     let mut out = paint::TextPage::new(options);
     for summary in summaries {
         if let Some(results) = &summary.published {
-            out.gap();
-            title::name(&mut out, summary);
+            out.push_gap();
+            title::write_name(&mut out, summary);
             write_published(&mut out, results);
         }
     }

@@ -2,8 +2,8 @@
 
 pub mod baseline;
 
-use crate::format::{count, counted, micros};
-use crate::sentence::listed;
+use crate::format::{count_text, count_with_noun, micros_text};
+use crate::sentence::join_words;
 use crate::tables::Tone;
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_bundle::verdict::{FailedPart, LeftOut, LeftOutKind, Unbegun};
@@ -16,7 +16,7 @@ const NAMES: usize = 4;
 /// The tone of a verdict. It is good exactly if something was required, all of it is met and
 /// nothing failed: the exit code is 0.
 pub(crate) fn tone_of(verdict: &Verdict) -> Tone {
-    match (verdict.exit(), verdict.word) {
+    match (verdict.to_exit(), verdict.word) {
         (Exit::Done, Some(VerdictWord::Met)) => Tone::Good,
         (Exit::Done, _) => Tone::Plain,
         (Exit::NoEvidence, word) if word != Some(VerdictWord::Invalid) => Tone::Uncertain,
@@ -29,20 +29,20 @@ pub(crate) fn of_reason(reason: &Reason) -> String {
     let with = |why: &Option<String>| why.as_ref().map_or(String::new(), |why| format!(": {why}"));
     match reason {
         Reason::Requirement { place, requirement, verdict, why, .. } => {
-            format!("{requirement} on {place} is {}{}", words(*verdict), with(why))
+            format!("{requirement} on {place} is {}{}", verdict_word(*verdict), with(why))
         }
         Reason::Limit { limit, verdict, why } => {
-            format!("the limit {limit} is {}{}", words(*verdict), with(why))
+            format!("the limit {limit} is {}{}", verdict_word(*verdict), with(why))
         }
         Reason::Worse(worse) => baseline::of_worse(worse),
         Reason::FewRuns { runs, missing, .. } => baseline::of_few(*runs, *missing),
         Reason::Leap(leap) => baseline::of_leap(leap),
         Reason::NotHeld { why } => format!("not compared with its baseline: {why}"),
         Reason::StopAbove { series, latency, limit, seq } => {
-            let sample = seq.map_or(String::new(), |seq| format!(" in sample {}", count(seq)));
-            let limit =
-                limit.map_or(String::new(), |limit| format!(" of {} µs", micros(Nanos(limit))));
-            let latency = micros(Nanos(*latency));
+            let sample = seq.map_or(String::new(), |seq| format!(" in sample {}", count_text(seq)));
+            let limit = limit
+                .map_or(String::new(), |limit| format!(" of {} µs", micros_text(Nanos(limit))));
+            let latency = micros_text(Nanos(*latency));
             format!("{series} had a latency of {latency} µs{sample}, above its stop_above{limit}")
         }
         Reason::Failed { part: FailedPart::Run, why } => format!("the run failed: {why}"),
@@ -52,7 +52,7 @@ pub(crate) fn of_reason(reason: &Reason) -> String {
         }
         Reason::Unwritten { why } => format!("not everything could be written: {why}"),
         Reason::NotAsAsked { proof, place, why } => {
-            format!("not measured as requested: {} of {place}: {why}", proof.word())
+            format!("not measured as requested: {} of {place}: {why}", proof.json_word())
         }
         Reason::Unreadable { what } => {
             format!("a part of the bundle is missing or cannot be read: {what}")
@@ -60,13 +60,13 @@ pub(crate) fn of_reason(reason: &Reason) -> String {
         Reason::LeftOut { left_out, requirements, .. } => {
             let open = match requirements.is_empty() {
                 true => String::new(),
-                false => format!(", and could violate {}", few(requirements)),
+                false => format!(", and could violate {}", join_few_names(requirements)),
             };
             format!("{}{open}", of_left_out(left_out))
         }
         Reason::ProgramEnded(end) => of_end(end),
         Reason::EventsLost { lost, of } => {
-            format!("{} of {} events were lost", count(*lost), count(*of))
+            format!("{} of {} events were lost", count_text(*lost), count_text(*of))
         }
         Reason::Interrupted { unbegun } => {
             format!("the run was interrupted{}", never_began(unbegun))
@@ -103,13 +103,18 @@ fn of_end(end: &ProgramEnd) -> String {
         HowEnded::Status(status) => format!("ended with status {status}"),
         HowEnded::Signal(number) => {
             let name = SIGNALS.iter().find(|(known, _)| *known == number);
-            let other = || format!("signal {number}");
-            format!("ended by {}", name.map_or_else(other, |(_, name)| (*name).to_owned()))
+            let unnamed_signal = || format!("signal {number}");
+            format!("ended by {}", name.map_or_else(unnamed_signal, |(_, name)| (*name).to_owned()))
         }
     };
-    let asked = end.asked.map_or(String::new(), |asked| format!(" of {}", asked.readable()));
+    let requested_time =
+        end.asked.map_or(String::new(), |asked| format!(" of {}", asked.to_readable()));
     let memory = if end.out_of_memory { "; the kernel ran out of memory" } else { "" };
-    format!("the program {} {how} after {}{asked}{memory}", end.program, end.ran.readable())
+    format!(
+        "the program {} {how} after {}{requested_time}{memory}",
+        end.program,
+        end.ran.to_readable()
+    )
 }
 
 /// Text for reasons that were dropped because there were too many.
@@ -121,8 +126,8 @@ fn of_left_out(left_out: &LeftOut) -> String {
     };
     format!(
         "{what} beyond the first {} are left out ({} seen of them)",
-        count(left_out.bound),
-        counted(left_out.records, "record")
+        count_text(left_out.bound),
+        count_with_noun(left_out.records, "record")
     )
 }
 
@@ -131,27 +136,31 @@ fn never_began(unbegun: &[Unbegun]) -> String {
     match names.as_slice() {
         [] => String::new(),
         [one] => format!("; the phase {one} never began"),
-        _ => format!("; the phases {} never began", few(&names)),
+        _ => format!("; the phases {} never began", join_few_names(&names)),
     }
 }
 
-fn few(names: &[String]) -> String {
-    let more = names.len().saturating_sub(NAMES);
-    let mut shown: Vec<String> = names.iter().take(NAMES).cloned().collect();
-    shown.extend((more > 0).then(|| format!("{more} more")));
-    listed(&shown)
+fn join_few_names(names: &[String]) -> String {
+    let omitted_count = names.len().saturating_sub(NAMES);
+    let mut shown_names: Vec<String> = names.iter().take(NAMES).cloned().collect();
+    shown_names.extend((omitted_count > 0).then(|| format!("{omitted_count} more")));
+    join_words(&shown_names)
 }
 
-fn words(verdict: VerdictWord) -> &'static str {
+fn verdict_word(verdict: VerdictWord) -> &'static str {
     crate::tables::verdict_words(verdict).1
 }
 
 /// The reasons that no table of requirements shows, including those about requirements whose series
 /// can no longer be read.
 pub(crate) fn beside_requirements(summary: &Summary) -> impl Iterator<Item = &Reason> {
-    let of_baseline = summary.verdict.remarks();
+    let of_baseline = summary.verdict.remark_reasons();
     let not_judged = of_baseline.filter(|reason| matches!(reason, Reason::FewRuns { .. }));
-    summary.verdict.against().chain(not_judged).filter(|reason| !is_in_table(reason, summary))
+    summary
+        .verdict
+        .adverse_reasons()
+        .chain(not_judged)
+        .filter(|reason| !is_in_table(reason, summary))
 }
 
 fn is_in_table(reason: &Reason, summary: &Summary) -> bool {

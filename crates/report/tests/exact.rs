@@ -92,7 +92,7 @@ fn document() -> ExactDocument {
 #[test]
 fn differences_between_kernels_are_shown_by_part_and_function() {
     let options = ShowOptions { width: 80, ..ShowOptions::default() };
-    let text = terminal::exact(&document(), 5, &options);
+    let text = terminal::show_exact_samples(&document(), 5, &options);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for shown in [
         "instructions by source line: mm/page_alloc.c:1123 1,400 (free_pcppages_bulk)",
@@ -142,16 +142,16 @@ fn sections() -> SectionsDocument {
 #[test]
 fn sections_in_a_terminal_of_80_columns() {
     let options = ShowOptions { width: 80, ..ShowOptions::default() };
-    let text = terminal::sections(&sections(), 10, &options);
+    let text = terminal::show_sections(&sections(), 10, &options);
     insta::assert_snapshot!(text);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert_eq!(sections().longest(), Some(4_053_251));
+    assert_eq!(sections().longest_section(), Some(4_053_251));
 }
 
 #[test]
 fn in_a_terminal_of_80_columns() {
     let options = ShowOptions { width: 80, ..ShowOptions::default() };
-    let text = terminal::exact(&document(), 5, &options);
+    let text = terminal::show_exact_samples(&document(), 5, &options);
     insta::assert_snapshot!(text);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
@@ -169,10 +169,12 @@ fn as_folded_stacks_own_instructions_add_up() {
 #[test]
 fn the_page_shows_the_differences_between_kernels_with_a_drawing() {
     let bundle = bundle("good");
-    let summary = punctual_stats::summarize(&bundle);
-    let input =
-        html::ReportInput { exact: Some(document()), ..html::ReportInput::of(&bundle, &summary) };
-    let page = html::report(&[input]).expect("a page");
+    let summary = punctual_stats::summarize_bundle(&bundle);
+    let input = html::ReportInput {
+        exact: Some(document()),
+        ..html::ReportInput::from_bundle(&bundle, &summary)
+    };
+    let page = html::render_report(&[input]).expect("a page");
     let section = page.split("id=\"exact\"").nth(1).expect("a section of it");
     let section = section.split("</section>").next().expect("its end");
     assert!(section.contains("free_pcppages_bulk") && section.contains("<rect"), "{section}");

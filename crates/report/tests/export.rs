@@ -3,11 +3,11 @@
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use punctual_bundle::import::{ImportOptions, import};
+use punctual_bundle::import::{ImportOptions, import_results};
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, Reason, Series};
 use punctual_core::Sample;
-use punctual_report::export::{ExportError, Format, export, export_files};
+use punctual_report::export::{ExportError, Format, export_bundle, export_files};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn open(name: &str) -> Bundle {
 
 fn exported(name: &str, format: Format) -> Vec<u8> {
     let mut bytes = Vec::new();
-    export(&open(name), format, &mut bytes).unwrap();
+    export_bundle(&open(name), format, &mut bytes).unwrap();
     bytes
 }
 
@@ -62,7 +62,7 @@ fn every_format_of_every_bundle_is_written_or_refused_with_a_reason() {
         let bundle = open(name);
         for format in Format::ALL {
             let mut bytes = Vec::new();
-            match export(&bundle, format, &mut bytes) {
+            match export_bundle(&bundle, format, &mut bytes) {
                 Ok(()) => {
                     assert!(format == Format::Lava || !bytes.is_empty(), "{name} {}", format.name())
                 }
@@ -109,17 +109,17 @@ fn systress_exports_contain_histogram_and_summary() {
     for (format, between) in [(Format::Systress, ' '), (Format::SystressCsv, ',')] {
         let bundle = open("good");
         let files = export_files(&bundle, format).unwrap();
-        for ((name, bytes), (_, series)) in files.iter().zip(bundle.series()) {
+        for ((name, bytes), (_, series)) in files.iter().zip(bundle.all_series()) {
             let (rows, cells) = read_systress(std::str::from_utf8(bytes).unwrap(), between);
             let data = &series.state.data;
             let bins: Vec<u64> = rows.values().copied().collect();
             assert_eq!(bins, data.exact.bins, "{name}");
             assert_eq!(rows.keys().copied().collect::<Vec<_>>(), (0..=1_000).collect::<Vec<_>>());
-            assert_eq!(cells[2], data.count().to_string());
+            assert_eq!(cells[2], data.sample_count().to_string());
             assert_eq!(cells[3], (data.min.unwrap().ns() / 1_000).to_string());
-            assert_eq!(cells[6], data.exact.inside().to_string());
-            let mean: f64 =
-                rows.iter().map(|(us, n)| us * n).sum::<u64>() as f64 / data.exact.inside() as f64;
+            assert_eq!(cells[6], data.exact.inside_count().to_string());
+            let mean: f64 = rows.iter().map(|(us, n)| us * n).sum::<u64>() as f64
+                / data.exact.inside_count() as f64;
             assert_eq!(cells[7], format!("{mean:.2}"));
         }
         let names: Vec<&str> =
@@ -173,17 +173,17 @@ fn essence(series: &Series, end: i64) -> (BTreeMap<i64, u64>, u64, u64, i64, i64
     let data = &series.state.data;
     let mut bins: BTreeMap<i64, u64> = data
         .exact
-        .occupied()
+        .occupied_bins()
         .map(|(edge, n)| (edge.ns(), n))
         .filter(|(edge, _)| *edge < end)
         .collect();
     if data.exact.below > 0 {
         *bins.entry(0).or_default() += data.exact.below;
     }
-    let beyond = data.count() - bins.values().sum::<u64>();
+    let beyond = data.sample_count() - bins.values().sum::<u64>();
     let whole =
         |latency: Option<punctual_core::Nanos>| latency.map_or(0, |l| l.ns().max(0) / 1_000);
-    (bins, beyond, data.count(), whole(data.min), whole(data.max))
+    (bins, beyond, data.sample_count(), whole(data.min), whole(data.max))
 }
 
 #[test]
@@ -194,7 +194,13 @@ fn cyclictest_exports_are_imported_unchanged() {
             let directory = place.path().join("b");
             let bytes = exported(name, format);
             let options = ImportOptions { name: name.into(), ..ImportOptions::default() };
-            import(&mut bytes.as_slice(), &directory, &options, punctual_stats::summarize).unwrap();
+            import_results(
+                &mut bytes.as_slice(),
+                &directory,
+                &options,
+                punctual_stats::summarize_bundle,
+            )
+            .unwrap();
             let (before, after) = (open(name), Bundle::open(&directory).unwrap());
             // The text has one range for all threads; one of the lossy ones overflows from 21 µs
             // on.
@@ -203,8 +209,9 @@ fn cyclictest_exports_are_imported_unchanged() {
             } else {
                 i64::MAX
             };
-            let essences =
-                |bundle: &Bundle| bundle.series().map(|(_, s)| essence(s, end)).collect::<Vec<_>>();
+            let essences = |bundle: &Bundle| {
+                bundle.all_series().map(|(_, s)| essence(s, end)).collect::<Vec<_>>()
+            };
             assert_eq!(essences(&after), essences(&before), "{name} {}", format.name());
         }
     }
@@ -228,11 +235,11 @@ fn json_and_xml_exports_are_parsed_by_python() {
             run("python3", &["-c", count], &exported(name, Format::Junit))
         {
             let stated: usize =
-                open(name).series().map(|(_, series)| series.meta.requirements.len()).sum();
+                open(name).all_series().map(|(_, series)| series.meta.requirements.len()).sum();
             // And one for each other reason against the verdict.
-            let summary = punctual_stats::summarize(&open(name));
+            let summary = punctual_stats::summarize_bundle(&open(name));
             let is_other = |reason: &&Reason| !matches!(reason, Reason::Requirement { .. });
-            let stated = stated + summary.verdict.against().filter(is_other).count();
+            let stated = stated + summary.verdict.adverse_reasons().filter(is_other).count();
             assert!(success && sentence.trim() == stated.to_string(), "{name}: {sentence}");
         }
     }
@@ -243,7 +250,7 @@ fn the_json_export_is_the_summary() {
     for name in BUNDLES {
         let read: Summary = serde_json::from_str(&text(name, Format::Json)).unwrap();
         assert!(
-            read == punctual_stats::summarize(&open(name)),
+            read == punctual_stats::summarize_bundle(&open(name)),
             "{name} is not read as it was written"
         );
     }
@@ -257,8 +264,10 @@ fn gnuplot_draws_the_exported_script_without_executing_names() {
         else {
             return;
         };
-        let drawn =
-            open(name).series().filter(|(_, series)| series.state.data.exact.inside() > 0).count();
+        let drawn = open(name)
+            .all_series()
+            .filter(|(_, series)| series.state.data.exact.inside_count() > 0)
+            .count();
         assert!(success, "{name}: {sentence}");
         assert_eq!(sentence.matches("<g id=\"gnuplot_plot_").count(), drawn, "{name}");
         assert!(!sentence.contains("uid="), "`id` was run");
@@ -270,8 +279,10 @@ fn the_csv_export_contains_every_kept_sample() {
     for name in ["good", "cut-off", "lossy", "hostile"] {
         let python = "import csv,sys; rows=list(csv.reader(sys.stdin)); assert all(len(r)==8 for \
                       r in rows); print(len(rows)-1, sum(int(r[5]) for r in rows[1:]))";
-        let samples: Vec<Sample> =
-            open(name).series().flat_map(|(_, series)| series.log().unwrap().samples).collect();
+        let samples: Vec<Sample> = open(name)
+            .all_series()
+            .flat_map(|(_, series)| series.load_log().unwrap().samples)
+            .collect();
         let sum: i128 = samples.iter().map(|s| i128::from(s.latency().ns())).sum();
         if let Some((success, sentence)) =
             run("python3", &["-c", python], &exported(name, Format::Csv))
@@ -312,7 +323,7 @@ fn the_hdr_log_is_read_by_its_own_reader() {
         let plain: Vec<&Histogram<u64>> =
             read.iter().filter(|(tag, _)| !tag.ends_with("/corrected")).map(|(_, h)| h).collect();
         let expected: Vec<&Histogram<u64>> =
-            bundle.series().map(|(_, s)| &s.state.data.whole).collect();
+            bundle.all_series().map(|(_, s)| &s.state.data.whole).collect();
         assert_eq!(plain, expected, "{name}");
     }
 }
@@ -326,8 +337,8 @@ fn parquet_exports_are_read_back_exactly() {
         file.write_all(&exported(name, Format::Parquet)).unwrap();
         let reader = SerializedFileReader::new(file).unwrap();
         let mut rows = reader.get_row_iter(None).unwrap();
-        for (phase, series) in open(name).series() {
-            for sample in series.log().unwrap().samples {
+        for (phase, series) in open(name).all_series() {
+            for sample in series.load_log().unwrap().samples {
                 let row = rows.next().unwrap().unwrap();
                 assert_eq!(
                     (row.get_string(0).unwrap().as_str(), row.get_string(1).unwrap().as_str()),

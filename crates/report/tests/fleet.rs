@@ -2,7 +2,7 @@
 //! queries, and each row of the table names an existing test.
 
 use punctual_bundle::Bundle;
-use punctual_report::export::{Format, export};
+use punctual_report::export::{Format, export_bundle};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,9 +42,10 @@ fn duckdb_answers_the_queries_as_printed() {
         let directory = place.path().join(format!("samples/day=2026-11-23/machine={machine}"));
         fs::create_dir_all(&directory).expect("created");
         let mut bytes = Vec::new();
-        export(&bundle, Format::Parquet, &mut bytes).expect("exported");
+        export_bundle(&bundle, Format::Parquet, &mut bytes).expect("exported");
         fs::write(directory.join(format!("{name}.parquet")), bytes).expect("written");
-        let kept = bundle.series().flat_map(|(_, series)| series.log().expect("a log").samples);
+        let kept =
+            bundle.all_series().flat_map(|(_, series)| series.load_log().expect("a log").samples);
         samples.push(kept.map(|sample| sample.latency().ns()).collect::<Vec<i64>>());
     }
     let input = place.path().join("queries");

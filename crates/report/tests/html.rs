@@ -4,7 +4,7 @@
 use crate::support::synthetic::{Load, Recipe, write};
 use crate::support::{fixtures, hostile_bundle, hostile_names, page_of};
 use punctual_core::Nanos;
-use punctual_report::html::{HtmlError, ReportInput, SIZE_LIMIT, report, report_within};
+use punctual_report::html::{HtmlError, ReportInput, SIZE_LIMIT, render_report, report_within};
 use scraper::{Html, Selector};
 
 fn select(page: &Html, what: &str) -> Vec<String> {
@@ -62,7 +62,7 @@ fn the_page_of_every_fixture_is_valid() {
     for (name, bundle) in &bundles {
         println!("{name}");
         let page = assert_sound(&page_of(&[bundle]));
-        assert_eq!(select(&page, "#figures > .scroll tbody tr").len(), bundle.series().count());
+        assert_eq!(select(&page, "#figures > .scroll tbody tr").len(), bundle.all_series().count());
     }
     let all: Vec<_> = bundles.iter().map(|(_, bundle)| bundle).collect();
     assert_sound(&page_of(&all));
@@ -89,7 +89,7 @@ fn missed_deadlines_are_shown_as_a_figure_and_marked_in_plots() {
     series.meta.details.insert("deadline".to_owned(), "90us".to_owned());
     series.meta.workload = "program".to_owned();
     let measure = series.meta.measure.clone();
-    let mut summary = punctual_stats::summarize(bundle);
+    let mut summary = punctual_stats::summarize_bundle(bundle);
     let missed = Figure {
         name: "deadline-missed".to_owned(),
         title: "cycles longer than 90us".to_owned(),
@@ -105,7 +105,7 @@ fn missed_deadlines_are_shown_as_a_figure_and_marked_in_plots() {
         series: Vec::new(),
         notes: Notes { figures: vec![missed], ..Notes::default() },
     });
-    let page = assert_sound(&report(&[ReportInput::of(bundle, &summary)]).unwrap());
+    let page = assert_sound(&render_report(&[ReportInput::from_bundle(bundle, &summary)]).unwrap());
     let tiles = select(&page, ".key-figure");
     let tile = tiles.iter().find(|text| text.starts_with("Deadlines missed")).unwrap();
     assert!(tile.contains('3') && tile.contains("of 4,000 cycles of 1 thread"), "{tile}");
@@ -126,11 +126,11 @@ fn a_measure_of_several_cpus_has_a_small_histogram_of_each() {
     let titles = select(&page, "#by-cpu h3");
     assert_eq!(titles, ["idle · timer", "loaded · timer"]);
     let panels = select(&page, "#by-cpu figure > p");
-    let series: Vec<_> = bundle.series().collect();
+    let series: Vec<_> = bundle.all_series().collect();
     assert_eq!(panels.len(), series.len());
     for (panel, (_, series)) in panels.iter().zip(&series) {
-        let cpu = series.meta.cpus.first().unwrap();
-        let max = punctual_core::format::micros(series.state.data.max.unwrap());
+        let cpu = series.meta.cpus.first_cpu().unwrap();
+        let max = punctual_core::format::micros_text(series.state.data.max.unwrap());
         assert!(panel.starts_with(&format!("CPU {cpu} max {max} µs")), "{panel}");
         assert!(panel.contains("300 samples"), "{panel}");
     }
@@ -147,12 +147,12 @@ fn a_measure_of_several_cpus_has_a_small_histogram_of_each() {
 fn the_page_of_a_target_uses_a_single_clock() {
     let bundles = fixtures();
     let (_, bundle) = bundles.iter().find(|(name, _)| name == "good").unwrap();
-    let mut summary = punctual_stats::summarize(bundle);
+    let mut summary = punctual_stats::summarize_bundle(bundle);
     let started = "2027-01-02T03:04:05Z".parse().unwrap();
     summary.target = Some(punctual_bundle::RanOn::new("vm", "6.1", started));
     let ending = bundle.manifest.ending.as_ref().unwrap();
     let took = ending.at.duration_since(summary.created).as_secs();
-    let page = assert_sound(&report(&[ReportInput::of(bundle, &summary)]).unwrap());
+    let page = assert_sound(&render_report(&[ReportInput::from_bundle(bundle, &summary)]).unwrap());
     let about = select(&page, ".about").join(" ");
     assert!(about.contains("2027-01-02 03:04:05"), "{about}");
     assert!(about.contains(&format!("completed after {took}")), "{about}");
@@ -217,10 +217,10 @@ fn an_oversized_page_is_reduced_with_a_note() {
     let directory = tempfile::tempdir().unwrap();
     let recipe = Recipe { samples: 30_000, resolution: Nanos(1), ..Recipe::default() };
     let bundle = write(&directory.path().join("b"), &recipe);
-    let summary = punctual_stats::summarize(&bundle);
-    let inputs = [ReportInput::of(&bundle, &summary)];
-    let full = report(&inputs).unwrap();
-    assert_eq!(full, report(&inputs).unwrap(), "the same bundle makes the same page");
+    let summary = punctual_stats::summarize_bundle(&bundle);
+    let inputs = [ReportInput::from_bundle(&bundle, &summary)];
+    let full = render_report(&inputs).unwrap();
+    assert_eq!(full, render_report(&inputs).unwrap(), "the same bundle makes the same page");
     let embedded = |page: &str| -> serde_json::Value {
         serde_json::from_str(&select(&Html::parse_document(page), "script#data")[0]).unwrap()
     };
@@ -240,7 +240,7 @@ fn an_oversized_page_is_reduced_with_a_note() {
         assert_eq!(embedded(&page)["series"][5]["max"], embedded(&full)["series"][5]["max"]);
     }
     assert!(report_within(&inputs, 10_000).unwrap().len() > 10_000, "there is a page all the same");
-    assert!(matches!(report(&[]), Err(HtmlError::NoBundle)));
+    assert!(matches!(render_report(&[]), Err(HtmlError::NoBundle)));
 }
 
 #[test]
@@ -254,15 +254,15 @@ fn a_page_of_512_threads_folds() {
         ..Recipe::default()
     };
     let bundle = write(&directory.path().join("b"), &recipe);
-    let summary = punctual_stats::summarize(&bundle);
-    let inputs = [ReportInput::of(&bundle, &summary)];
+    let summary = punctual_stats::summarize_bundle(&bundle);
+    let inputs = [ReportInput::from_bundle(&bundle, &summary)];
     let rows = |page: &str| {
         let data = select(&assert_sound(page), "script#data").remove(0);
         let data: serde_json::Value = serde_json::from_str(&data).unwrap();
         data["series"].as_array().unwrap().len()
     };
     let folded = "more series are neither in tables nor in plots";
-    let whole = report(&inputs).unwrap();
+    let whole = render_report(&inputs).unwrap();
     let (size, all) = (whole.len(), rows(&whole));
     assert!(size < SIZE_LIMIT && !whole.contains(folded), "{size} bytes");
     assert_eq!(all, 512);

@@ -8,12 +8,12 @@ use crate::support::hostile_names;
 use crate::support::synthetic::{Recipe, write};
 use punctual_bundle::explanation::EventSource;
 use punctual_core::CpuSet;
-use punctual_explain::explain::{LatencyInterval, StartKind, explain};
+use punctual_explain::explain::{LatencyInterval, StartKind, explain_sample};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 use punctual_explain::{Explained, Explanations};
 use punctual_report::html::breakdown::Breakdown;
-use punctual_report::html::{ReportInput, report};
+use punctual_report::html::{ReportInput, render_report};
 use punctual_testing::events;
 use scraper::{Html, Selector};
 
@@ -36,7 +36,7 @@ fn explanations(hog: &str) -> Explanations {
         kind: StartKind::Timer,
     };
     let explanation =
-        explain(late, &events, &Coverage::between(us(0), us(3_000)), &Gaps::default());
+        explain_sample(late, &events, &Coverage::from_span(us(0), us(3_000)), &Gaps::default());
     let (phase, series) = ("main".to_owned(), hog.to_owned());
     Explanations {
         source: EventSource::Windows,
@@ -52,10 +52,13 @@ fn explanations(hog: &str) -> Explanations {
 
 fn page(hog: &str, directory: &std::path::Path) -> String {
     let bundle = write(&directory.join("b"), &Recipe::default());
-    let summary = punctual_stats::summarize(&bundle);
-    let breakdown = Breakdown::of(&explanations(hog), None).expect("a late sample");
-    report(&[ReportInput { breakdown: Some(&breakdown), ..ReportInput::of(&bundle, &summary) }])
-        .unwrap()
+    let summary = punctual_stats::summarize_bundle(&bundle);
+    let breakdown = Breakdown::from_explanations(&explanations(hog), None).expect("a late sample");
+    render_report(&[ReportInput {
+        breakdown: Some(&breakdown),
+        ..ReportInput::from_bundle(&bundle, &summary)
+    }])
+    .unwrap()
 }
 
 fn texts(page: &Html, selector: &str) -> Vec<String> {

@@ -33,11 +33,14 @@ fn every_fixture_page_draws_its_plots_in_a_browser() {
         println!("{name}");
         let directory = tempfile::tempdir().unwrap();
         let Some(seen) = open(&page_of(&[&bundle]), directory.path()) else { return };
-        let timed = bundle.series().any(|(_, series)| {
+        let timed = bundle.all_series().any(|(_, series)| {
             !series.state.data.worst.is_empty()
-                || series.log().is_ok_and(|log| !(log.samples.is_empty() && log.windows.is_empty()))
+                || series
+                    .load_log()
+                    .is_ok_and(|log| !(log.samples.is_empty() && log.windows.is_empty()))
         });
-        let accounted = bundle.series().any(|(_, series)| series.account.known().is_some());
+        let accounted =
+            bundle.all_series().any(|(_, series)| series.account.known_value().is_some());
         assert_drawn(&seen, 2 + usize::from(timed) + usize::from(accounted));
     }
 }

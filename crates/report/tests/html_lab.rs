@@ -52,7 +52,7 @@ fn lab(
 }
 
 fn cell(axis: &str, value: &str, bundle: &Bundle, target: &str) -> CellDocument {
-    let summary = punctual_stats::summarize(bundle);
+    let summary = punctual_stats::summarize_bundle(bundle);
     let figures: Vec<SeriesFigures> = summary.phases[0].series.iter().map(figures).collect();
     let run =
         RunDocument { bundle: Some(value.into()), exit_code: Some(0), ..RunDocument::default() };
@@ -196,7 +196,7 @@ fn nothing_hostile_runs_and_nothing_is_asked_for() {
 #[test]
 fn virtual_time_is_marked_at_every_table_and_plot() {
     let directory = tempfile::tempdir().unwrap();
-    let mark = punctual_bundle::Timebase::Virtual.clock().unwrap();
+    let mark = punctual_bundle::Timebase::Virtual.clock_note().unwrap();
     let count = |page: &str, selector: &str| {
         let has_mark =
             |element: &scraper::ElementRef| element.text().collect::<String>().contains(mark);
@@ -211,7 +211,7 @@ fn virtual_time_is_marked_at_every_table_and_plot() {
     // Two heat maps, figures and effects; the table of cells holds no latency, and has no caption.
     assert_eq!(count(&page, "caption"), (4, 4));
     assert!(page.contains(">latency (virtual)</text>"), "the drawing's axis");
-    let sentence = punctual_bundle::Timebase::Virtual.mark().unwrap();
+    let sentence = punctual_bundle::Timebase::Virtual.short_meaning().unwrap();
     assert!(page.matches(sentence).count() < 2, "what that means is stated once");
     let Some(seen) = open(&page, directory.path()) else { return };
     assert_drawn(&seen, 2);
@@ -249,7 +249,7 @@ fn each_lab_cell_shows_the_cause_of_its_worst_sample() {
     assert!(causes.contains("__mmdrop › free_unref_page › __free_one_page"), "{causes}");
     assert!(!causes.contains("<b>one") && causes.contains("href=\"#cell-1\""), "{causes}");
     let options = terminal::ShowOptions { width: 80, ..Default::default() };
-    let text = document::lab(&document, "quick", &[]).terminal(&options);
+    let text = document::build_lab_document(&document, "quick", &[]).to_terminal_text(&options);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for words in [
         "figure      max 27,159 µs in 6.1 (main/timer/cpu0): 99.8 % interrupts disabled,",

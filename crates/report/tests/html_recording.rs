@@ -10,17 +10,20 @@ use punctual_bundle::Bundle;
 use punctual_core::event::{FunctionName, TaskName};
 use punctual_explain::pairs::PairRequest;
 use punctual_report::html::recording::{RecordingDigest, RecordingSource};
-use punctual_report::html::{ReportInput, report};
+use punctual_report::html::{ReportInput, render_report};
 use punctual_testing::events;
 use std::path::Path;
 
 fn page(bundle: &Bundle, all: &Recording, requests: Vec<PairRequest>) -> String {
-    let summary = punctual_stats::summarize(bundle);
+    let summary = punctual_stats::summarize_bundle(bundle);
     let series = vec!["timer/cpu0".to_owned()];
     let source = RecordingSource { recorded: &all.recorded, names: &all.names, series, requests };
-    let digest = RecordingDigest::of(&source, || all.events.iter().copied());
-    report(&[ReportInput { recording: Some(&digest), ..ReportInput::of(bundle, &summary) }])
-        .unwrap()
+    let digest = RecordingDigest::from_events(&source, || all.events.iter().copied());
+    render_report(&[ReportInput {
+        recording: Some(&digest),
+        ..ReportInput::from_bundle(bundle, &summary)
+    }])
+    .unwrap()
 }
 
 /// A bundle with only a recording: no series.

@@ -12,7 +12,7 @@ fn data(latencies: &[i64]) -> SeriesData {
     for (seq, latency) in latencies.iter().enumerate() {
         let due = seq as i64 * 1_000_000;
         let woke = ClockNs(due + latency);
-        data.record(&Sample { seq: seq as u64, due: ClockNs(due), woke, cpu: 0 }, 0);
+        data.record_sample(&Sample { seq: seq as u64, due: ClockNs(due), woke, cpu: 0 }, 0);
     }
     data
 }
@@ -24,11 +24,11 @@ fn text() -> String {
     let (few, none) = (data(&[500, 1_500, 1_500, 3_000_000, 20_000_000_000]), data(&[]));
     let mut all = Exposition::default();
     let histograms = [(labels(STRANGE), &few), (labels("idle"), &none)];
-    all.histograms("x_response_time_seconds", "Response times.", &histograms);
-    all.counters("x_cycles", "Cycles: \\ and\nmore.", &[(labels(STRANGE), 5)]);
+    all.add_histograms("x_response_time_seconds", "Response times.", &histograms);
+    all.add_counters("x_cycles", "Cycles: \\ and\nmore.", &[(labels(STRANGE), 5)]);
     all.time_counters("x_cause_seconds", "Time.", &[(labels("idle"), Nanos(1_234_567_890))]);
     all.time_gauges("x_worst_seconds", "The longest.", &[(Vec::new(), Nanos(20_000_000_000))]);
-    all.counters("x_nothing", "Nobody has any.", &[]);
+    all.add_counters("x_nothing", "Nobody has any.", &[]);
     all.finish()
 }
 
@@ -79,7 +79,7 @@ fn malformed_metrics_are_refused_by_the_strict_reader() {
     refused("tid=\"7\"", "tid=\"7\",tid=\"7\"");
     let negative = data(&[-5, 10]);
     let mut all = Exposition::default();
-    all.histograms("x_seconds", "Some are negative.", &[(Vec::new(), &negative)]);
+    all.add_histograms("x_seconds", "Some are negative.", &[(Vec::new(), &negative)]);
     let text = all.finish();
     let samples = check::read(&text).unwrap_or_else(|why| panic!("{why}\n{text}"));
     assert!(!samples.contains_key("x_seconds_sum") && samples.contains_key("x_seconds_count"));

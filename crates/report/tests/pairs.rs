@@ -2,7 +2,7 @@
 
 use punctual_bundle::intervals::*;
 use punctual_bundle::summary::VerdictWord;
-use punctual_report::terminal::{ShowOptions, occupancy, pairs};
+use punctual_report::terminal::{ShowOptions, show_occupancy, show_pairs};
 use std::collections::BTreeMap;
 
 fn figures(count: u64, min: i64, max: i64) -> IntervalFigures {
@@ -128,7 +128,7 @@ fn intervals_are_shown_with_unmatched_events_and_the_worst_case() {
         findings: Vec::new(),
     };
     let options = ShowOptions { width: 100, ..ShowOptions::default() };
-    insta::assert_snapshot!(pairs(&document, 1, &options), @r#"
+    insta::assert_snapshot!(show_pairs(&document, 1, &options), @r#"
     pairs (µs)
       from->to        matched by    count   min  mean   p50    max  no end  no begin  uncertain
       request->reply  value, async    120  9.00  56.6  9.00  104.2       1         0          2
@@ -224,7 +224,7 @@ fn occupancy_is_shown_in_shares() {
         findings: Vec::new(),
     };
     let options = ShowOptions { width: 110, ..ShowOptions::default() };
-    insta::assert_snapshot!(occupancy(&document, false, &options), @r#"
+    insta::assert_snapshot!(show_occupancy(&document, false, &options), @r#"
     CPUs: shares of the recorded time
       CPU    busy  interrupts    idle  unknown  switches  largest shares
         0  25.0 %       0.3 %  70.0 %    5.0 %        24  worker 25.0 %
@@ -241,5 +241,5 @@ fn occupancy_is_shown_in_shares() {
 
     1 event contradicting earlier ones: the time between is unknown
     "#);
-    assert!(occupancy(&document, true, &options).contains("threads: shares of one CPU"));
+    assert!(show_occupancy(&document, true, &options).contains("threads: shares of one CPU"));
 }

@@ -91,7 +91,7 @@ fn states(all: &Recording) -> Vec<[String; 4]> {
 fn slices(all: &Recording) -> Vec<[String; 3]> {
     let mut drawn = Vec::new();
     let mut marks = Marks::new(&all.names);
-    all.events.iter().for_each(|event| marks.describe(event, &mut drawn));
+    all.events.iter().for_each(|event| marks.describe_event(event, &mut drawn));
     marks.finish(&mut drawn);
     let mut rows: Vec<(i64, [String; 3])> = Vec::new();
     for mark in drawn {
@@ -248,5 +248,5 @@ fn virtual_time_is_marked_over_the_whole_trace() {
         return;
     };
     let whole = (all.recorded.ended - all.recorded.began).ns().to_string();
-    assert_eq!(answers[0], [[Timebase::Virtual.mark().map(str::to_owned), Some(whole)]]);
+    assert_eq!(answers[0], [[Timebase::Virtual.short_meaning().map(str::to_owned), Some(whole)]]);
 }

@@ -8,7 +8,7 @@ use punctual_core::event::{CpuContext, PointId, PointKind, RecordBytes, Tracepoi
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use punctual_report::export::{Format, RecordingInput, export_recording};
 use punctual_report::html::recording::{RecordingDigest, RecordingSource};
-use punctual_report::html::{ReportInput, report};
+use punctual_report::html::{ReportInput, render_report};
 use punctual_testing::events;
 
 /// Mostly within the recording and close together, sometimes arbitrary.
@@ -106,7 +106,7 @@ proptest! {
         };
         let mut out = Vec::new();
         export_recording(input, events.iter().copied(), Format::Perfetto, &mut out).unwrap();
-        RecordingDigest::of(&source(&all), || events.iter().copied());
+        RecordingDigest::from_events(&source(&all), || events.iter().copied());
     }
 }
 
@@ -121,13 +121,15 @@ fn a_page_is_made_of_any_events() {
     let directory = tempfile::tempdir().unwrap();
     let bundle =
         write(&directory.path().join("b"), &Recipe { phases: Vec::new(), ..Recipe::default() });
-    let summary = punctual_stats::summarize(&bundle);
+    let summary = punctual_stats::summarize_bundle(&bundle);
     let all = recording::recording(1);
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let events = proptest::collection::vec(event(), 2_000).new_tree(&mut runner).unwrap().current();
-    let digest = RecordingDigest::of(&source(&all), || events.iter().copied());
-    let page =
-        report(&[ReportInput { recording: Some(&digest), ..ReportInput::of(&bundle, &summary) }])
-            .unwrap();
+    let digest = RecordingDigest::from_events(&source(&all), || events.iter().copied());
+    let page = render_report(&[ReportInput {
+        recording: Some(&digest),
+        ..ReportInput::from_bundle(&bundle, &summary)
+    }])
+    .unwrap();
     assert!(page.len() < punctual_report::html::SIZE_LIMIT);
 }

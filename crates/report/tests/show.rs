@@ -1,9 +1,9 @@
 //! The output for each fixture bundle.
 
 use punctual_bundle::{Bundle, Timebase};
-use punctual_report::export::{Format, export};
-use punctual_report::terminal::{ShowOptions, Unit, show};
-use punctual_stats::{summarize, views};
+use punctual_report::export::{Format, export_bundle};
+use punctual_report::terminal::{ShowOptions, Unit, show_summary};
+use punctual_stats::{phase_views, summarize_bundle};
 use std::path::{Path, PathBuf};
 
 fn directory(name: &str) -> PathBuf {
@@ -16,7 +16,7 @@ fn bundle(name: &str) -> Bundle {
 
 fn shown(name: &str, options: &ShowOptions) -> String {
     let bundle = bundle(name);
-    let text = show(&summarize(&bundle), &views(&bundle), options);
+    let text = show_summary(&summarize_bundle(&bundle), &phase_views(&bundle), options);
     // Damage is reported with the path, which differs by checkout.
     text.replace(&directory("").display().to_string(), "")
 }
@@ -28,7 +28,7 @@ fn wide(width: usize) -> ShowOptions {
 #[test]
 fn of_many_series_the_worst_are_shown_first() {
     let bundle = bundle("good");
-    let mut summary = summarize(&bundle);
+    let mut summary = summarize_bundle(&bundle);
     summary.phases.truncate(1);
     let series = &mut summary.phases[0].series;
     series.truncate(1);
@@ -38,7 +38,7 @@ fn of_many_series_the_worst_are_shown_first() {
         one.max = Some(1_000 * number);
         series.push(one);
     }
-    let text = show(&summary, &[], &wide(80));
+    let text = show_summary(&summary, &[], &wide(80));
     let place = |name: &str| text.find(&format!("  {name} ")).unwrap_or(usize::MAX);
     assert!(place("timer/cpu255") < place("timer/cpu254"), "{text}");
     assert!(place("timer/cpu224") < usize::MAX && place("timer/cpu223") == usize::MAX, "{text}");
@@ -342,10 +342,11 @@ fn in_virtual_time(name: &str) -> Bundle {
 #[test]
 fn virtual_time_is_in_the_unit_of_every_section_with_times() {
     let options = ShowOptions::default();
-    let of = |bundle: &Bundle| show(&summarize(bundle), &views(bundle), &options);
+    let of =
+        |bundle: &Bundle| show_summary(&summarize_bundle(bundle), &phase_views(bundle), &options);
     assert!(!of(&bundle("good")).contains("virtual"));
     let text = of(&in_virtual_time("good"));
-    let mark = format!("\n  {}\n", Timebase::Virtual.mark().unwrap());
+    let mark = format!("\n  {}\n", Timebase::Virtual.short_meaning().unwrap());
     assert_eq!(text.matches(&mark).count(), 1, "{text}");
     let mut sections = 0;
     for section in text.split("\n\n").filter(|section| section.contains("µs")) {
@@ -367,7 +368,7 @@ fn virtual_time_is_in_the_unit_of_every_section_with_times() {
     for format in every {
         let written = |bundle: &Bundle| {
             let mut bytes = Vec::new();
-            export(bundle, Format::from_name(format).unwrap(), &mut bytes).unwrap();
+            export_bundle(bundle, Format::from_name(format).unwrap(), &mut bytes).unwrap();
             String::from_utf8(bytes).unwrap()
         };
         assert!(!written(&bundle("good")).contains("virtual"), "{format}");
@@ -377,9 +378,9 @@ fn virtual_time_is_in_the_unit_of_every_section_with_times() {
 
 #[test]
 fn corrected_figures_are_shown_only_if_they_are_larger() {
-    let mut summary = summarize(&bundle("lossy"));
+    let mut summary = summarize_bundle(&bundle("lossy"));
     let of = |summary: &punctual_bundle::summary::Summary| {
-        let text = show(summary, &[], &wide(120));
+        let text = show_summary(summary, &[], &wide(120));
         text.lines().find(|line| line.contains("└ corrected")).map(str::to_owned)
     };
     assert!(of(&summary).is_some_and(|line| line.contains("54.5")), "p99 is larger");

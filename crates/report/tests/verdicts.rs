@@ -8,7 +8,7 @@ mod ways;
 use outputs::{Output, shown};
 use punctual_bundle::verdict::FailedPart;
 use punctual_bundle::{Bundle, Exit, Reason};
-use punctual_stats::summarize;
+use punctual_stats::summarize_bundle;
 use ways::{Way, expected, make};
 
 /// Ways that show each reason. Without a wildcard: a new reason needs a way.
@@ -76,9 +76,9 @@ fn every_way_of_ending_has_its_verdict_and_exit_code() {
     let place = tempfile::tempdir().unwrap();
     let mut seen: Vec<Way> = Vec::new();
     for way in Way::ALL {
-        let summary = summarize(&made(way, place.path()));
+        let summary = summarize_bundle(&made(way, place.path()));
         let verdict = &summary.verdict;
-        assert_eq!((verdict.word, verdict.exit()), expected(way), "{way:?}: {verdict:?}");
+        assert_eq!((verdict.word, verdict.to_exit()), expected(way), "{way:?}: {verdict:?}");
         for reason in &verdict.reasons {
             seen.extend(ways_of(reason).iter().filter(|of| **of == way));
         }
@@ -110,7 +110,7 @@ fn every_output_agrees_with_the_exit_code() {
             let shown = shown(output, &bundle);
             assert_eq!(shown.is_well, exit == Exit::Done, "{way:?} in {output:?}: {}", shown.text);
             if let Some(of_output) = shown.word {
-                assert_eq!(of_output, word.map(|word| word.word()), "{way:?} in {output:?}");
+                assert_eq!(of_output, word.map(|word| word.json_word()), "{way:?} in {output:?}");
             }
         }
     }
@@ -152,7 +152,7 @@ fn no_damaged_log_yields_the_verdict_met() {
                 std::fs::write(&log, &other).unwrap();
                 let mut bundle = Bundle::open(&bundle.directory).unwrap();
                 bundle.check_samples();
-                let word = summarize(&bundle).verdict.word.map(|word| word.word());
+                let word = summarize_bundle(&bundle).verdict.word.map(|word| word.json_word());
                 assert_eq!(word, Some(expected), "{way:?}: byte {at}, {bit:#x}");
             }
         }

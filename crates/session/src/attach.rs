@@ -9,7 +9,7 @@ mod program;
 pub mod watcher;
 
 pub use cpus::{EntriesAsked, entries_plan, refuse_for_cpus};
-pub use program::{CyclesAsked, plan};
+pub use program::{CyclesAsked, plan_program};
 
 use crate::exit::Failure;
 use crate::messages::Listener;

@@ -33,18 +33,21 @@ impl MachineChanges<'_> {
     /// # Errors
     /// Earlier settings cannot be reverted, or a journal cannot be written; a part may be applied
     /// then, and is in the journal.
-    pub fn set(&self, writes: &[(&str, &KernelWrite)]) -> Result<Vec<StepResult>, Failure> {
-        self.restore()?;
+    pub fn apply_writes(
+        &self,
+        writes: &[(&str, &KernelWrite)],
+    ) -> Result<Vec<StepResult>, Failure> {
+        self.restore_settings()?;
         if writes.is_empty() {
             return Ok(Vec::new());
         }
-        let _lock = journal::lock(self.store).map_err(in_journal)?;
+        let _lock = journal::acquire_lock(self.store).map_err(in_journal)?;
         let written = self.write(writes).map_err(in_journal)?;
         Ok(written)
     }
 
     fn write(&self, writes: &[(&str, &KernelWrite)]) -> Result<Vec<StepResult>, JournalError> {
-        let mut journal = Journal::begin(self.store, self.files, self.purpose.clone(), true)?;
+        let mut journal = Journal::begin_new(self.store, self.files, self.purpose.clone(), true)?;
         let mut results = Vec::new();
         for (step, write) in writes {
             let effect = journal.write(self.files, step, (*write).clone())?;
@@ -55,7 +58,7 @@ impl MachineChanges<'_> {
                 effect,
             });
         }
-        journal.ready()?;
+        journal.mark_ready()?;
         Ok(results)
     }
 
@@ -63,33 +66,33 @@ impl MachineChanges<'_> {
     ///
     /// # Errors
     /// Another such process is running; or some setting cannot be reverted: which, and why.
-    pub fn restore(&self) -> Result<(), Failure> {
+    pub fn restore_settings(&self) -> Result<(), Failure> {
         let is_own = |saved: &SavedJournal| {
             saved.begin.as_ref().is_some_and(|begin| begin.purpose == *self.purpose)
         };
-        let own = tasks::own_id(self.files).map_err(Failure::failed)?;
+        let own_task_id = tasks::own_id(self.files).map_err(Failure::failed)?;
         let boot_id = journal::boot_id(self.files).map_err(in_journal)?;
         let saved = journal::read_all(self.store).map_err(in_journal)?;
         let is_of_other = |saved: &&SavedJournal| {
             let writer = saved.begin.as_ref().map(|begin| begin.writer);
             is_own(saved)
                 && !saved.is_stale(&boot_id)
-                && writer.is_some_and(|id| id != own && tasks::is_alive(self.files, id))
+                && writer.is_some_and(|id| id != own_task_id && tasks::is_alive(self.files, id))
         };
         if let Some(other) = saved.iter().find(is_of_other) {
             let what = match self.purpose {
                 ChangePurpose::Tuning => "tuning",
                 _ => "experiment",
             };
-            let by = other.begin.as_ref().map_or(0, |begin| begin.writer.tid);
+            let writer_tid = other.begin.as_ref().map_or(0, |begin| begin.writer.tid);
             return Err(Failure::refused(format!(
-                "another {what} (process {by}) is changing the settings of this machine"
+                "another {what} (process {writer_tid}) is changing the settings of this machine"
             )));
         }
         if !saved.iter().any(is_own) {
             return Ok(());
         }
-        let undone = journal::undo(self.store, self.files, IfChanged::Report, is_own);
+        let undone = journal::undo_journals(self.store, self.files, IfChanged::Report, is_own);
         let undone = undone.map_err(in_journal)?;
         if undone.is_complete() { Ok(()) } else { Err(not_restored(&undone)) }
     }
@@ -97,7 +100,7 @@ impl MachineChanges<'_> {
 
 fn not_restored(report: &UndoReport) -> Failure {
     let journals = report.journals.iter();
-    let why: Vec<String> = journals
+    let problems: Vec<String> = journals
         .flat_map(|journal| {
             let failed = journal.failed.iter().map(|one| format!("{}: {}", one.path, one.why));
             let changed = journal.changed_hands.iter().map(|one| {
@@ -112,16 +115,16 @@ fn not_restored(report: &UndoReport) -> Failure {
     Failure::failed(format!(
         "not all settings could be reverted:\n  {}\nhelp: `punctual isolate undo --force` \
          restores what another program changed",
-        why.join("\n  ")
+        problems.join("\n  ")
     ))
 }
 
 /// Why a write did not take effect; `None` if it did.
-pub fn refusal(result: &StepResult) -> Option<String> {
-    let why = match &result.effect {
+pub fn refusal_reason(result: &StepResult) -> Option<String> {
+    let reason = match &result.effect {
         ChangeResult::Changed { .. } | ChangeResult::Already => return None,
         ChangeResult::Ignored { value } => format!("the kernel kept `{value}`"),
         ChangeResult::Refused { why, .. } | ChangeResult::HalfMade { why } => why.clone(),
     };
-    Some(format!("{}: {why}", result.path))
+    Some(format!("{}: {reason}", result.path))
 }

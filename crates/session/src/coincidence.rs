@@ -17,7 +17,10 @@ pub fn of_pairs(
     gaps: &Gaps,
 ) -> Option<Vec<Coincidences>> {
     let (names, recorded) = (opened.names(), &opened.recorded);
-    Some(count(opened, CoincidenceCounter::of_pairs(kept, results, gaps, names, recorded)?))
+    Some(count_coincidences(
+        opened,
+        CoincidenceCounter::of_pairs(kept, results, gaps, names, recorded)?,
+    ))
 }
 
 /// Of the samples of these series within the recording; `None` without kernel events.
@@ -30,7 +33,7 @@ pub(crate) fn of_series<'s>(
     for (phase, series) in series.filter(|(_, series)| series.meta.clock == Clock::Monotonic) {
         let tid = series.meta.tid.and_then(|tid| u32::try_from(tid).ok()).map_or(Tid::UNKNOWN, Tid);
         // Unreadable samples are reported where they are shown.
-        let samples = series.log().map(|log| log.samples).unwrap_or_default();
+        let samples = series.load_log().map(|log| log.samples).unwrap_or_default();
         for sample in samples {
             let (due, woke) = (MonotonicNs(sample.due.0), MonotonicNs(sample.woke.0));
             if due >= began && woke <= ended {
@@ -38,13 +41,20 @@ pub(crate) fn of_series<'s>(
             }
         }
     }
-    let gaps = if opened.recorded.lost() > 0 { Gaps::of(opened.events()) } else { Gaps::default() };
+    let gaps = if opened.recorded.lost_count() > 0 {
+        Gaps::from_events(opened.events())
+    } else {
+        Gaps::default()
+    };
     let name = |(phase, series): &(&str, &str)| Some(format!("{phase}/{series}"));
     let (names, recorded) = (opened.names(), &opened.recorded);
-    Some(count(opened, CoincidenceCounter::new(kept, name, &gaps, names, recorded)?))
+    Some(count_coincidences(opened, CoincidenceCounter::new(kept, name, &gaps, names, recorded)?))
 }
 
-fn count(opened: &OpenedRecording<'_>, mut counter: CoincidenceCounter<'_>) -> Vec<Coincidences> {
+fn count_coincidences(
+    opened: &OpenedRecording<'_>,
+    mut counter: CoincidenceCounter<'_>,
+) -> Vec<Coincidences> {
     if counter.is_needed() {
         opened.events().for_each(|event| counter.push(&event));
     }

@@ -22,14 +22,14 @@ pub struct Command {
 }
 
 /// The program of a command line, found as by a shell; `None` without a command.
-pub fn find(command: &[String]) -> Result<Option<PathBuf>, Failure> {
+pub fn find_command(command: &[String]) -> Result<Option<PathBuf>, Failure> {
     let Some(name) = command.first() else { return Ok(None) };
     let found = find_program(name);
     found.map(Some).map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))
 }
 
 /// The name of a bundle of this command line.
-pub fn name(line: &[String]) -> String {
+pub fn bundle_name(line: &[String]) -> String {
     let program = line.first().map(|program| program.rsplit('/').next().unwrap_or_default());
     program.filter(|name| !name.is_empty()).unwrap_or("trace").to_owned()
 }
@@ -38,19 +38,19 @@ pub fn name(line: &[String]) -> String {
 ///
 /// # Errors
 /// There is no such user, or this process may not start anything as another one.
-pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
+pub fn find_user(name: Option<&str>) -> Result<Option<User>, Failure> {
     let Some(name) = name else { return Ok(None) };
     if !rustix::process::geteuid().is_root() {
         return Err(Failure::refused("--user needs root: only root starts commands as others"));
     }
     let refused = |why| Failure::refused(format!("--user {name}: {why}"));
-    User::find(name).map(Some).map_err(refused)
+    User::find_user(name).map(Some).map_err(refused)
 }
 
 /// A command that is ready to start, with the terminal and the environment of this process, except
 /// the service manager's variables for this process; as this user, or as the current one. It is
 /// killed with this process, and with the thread that starts it.
-pub fn prepared(
+pub fn prepare_command(
     program: &Path,
     line: &[String],
     output_to_stderr: bool,
@@ -59,7 +59,7 @@ pub fn prepared(
     let mut command = std::process::Command::new(program);
     command.arg0(&line[0]).args(&line[1..]);
     children::without_service_manager(&mut command);
-    user.into_iter().for_each(|user| user.owns(&mut command));
+    user.into_iter().for_each(|user| user.set_command_user(&mut command));
     children::killed_with_us(&mut command);
     if output_to_stderr {
         command.stdout(std::io::stderr());
@@ -69,15 +69,15 @@ pub fn prepared(
 
 impl Command {
     /// A command that was started elsewhere.
-    pub fn of(child: Child) -> Command {
+    pub fn from_child(child: Child) -> Command {
         Command { child, status: None, terminated: false }
     }
 
     pub fn start(program: &Path, line: &[String], user: Option<&User>) -> Result<Command, Failure> {
-        let child = prepared(program, line, false, user).spawn();
+        let child = prepare_command(program, line, false, user).spawn();
         let child =
             child.map_err(|why| Failure::refused(format!("cannot run `{}`: {why}", line[0])))?;
-        Ok(Command::of(child))
+        Ok(Command::from_child(child))
     }
 
     pub fn has_ended(&mut self) -> bool {
@@ -94,7 +94,7 @@ impl Command {
             return;
         }
         self.terminated = true;
-        let _ = children::send(self.child.id() as i32, libc::SIGTERM);
+        let _ = children::send_signal(self.child.id() as i32, libc::SIGTERM);
         let until = Instant::now() + COMMAND_END_TIMEOUT;
         while !self.has_ended() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
@@ -111,7 +111,7 @@ impl Command {
         Some(HowEnded::of_wait(status.into_raw() as u32))
     }
 
-    pub fn ended(self) -> Option<CommandEnd> {
+    pub fn into_end(self) -> Option<CommandEnd> {
         let status = self.status?;
         let code =
             status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);

@@ -1,7 +1,7 @@
 //! Continues a run in its bundle after an interruption, a power failure or kill -9.
 
 use crate::exit::Failure;
-use crate::messages::shown;
+use crate::messages::display_path;
 use crate::request::Loaded;
 use punctual_bundle::manifest::PartGap;
 use punctual_bundle::reader::{FIRST_LATER, PARTS, part_directory};
@@ -32,7 +32,7 @@ impl Continuation {
     /// length the rest. Otherwise its output is the bundle. Nothing is written; the leftovers of a
     /// run killed before its first file are removed. `loaded`: the experiment; attaching to a
     /// program has none.
-    pub fn of(
+    pub fn prepare_plan(
         bundle: &Path,
         plan: &mut Plan,
         loaded: Option<&Loaded>,
@@ -41,15 +41,15 @@ impl Continuation {
         if !bundle.exists() || writer::remove_unbegun(bundle) {
             return Ok(None);
         }
-        let refused = |why: String| Failure::refused(format!("{}: {why}", shown(bundle)));
-        let lock = lock(bundle).map_err(refused)?;
+        let refused = |why: String| Failure::refused(format!("{}: {why}", display_path(bundle)));
+        let lock = lock_bundle(bundle).map_err(refused)?;
         let opened = Bundle::open(bundle).map_err(Failure::refused)?;
-        check(&opened, plan, loaded).map_err(refused)?;
-        shorten(plan, &opened).map_err(refused)?;
-        let there = opened.member(PARTS).entries("").map_err(Failure::refused)?;
+        check_continuable(&opened, plan, loaded).map_err(refused)?;
+        shorten_plan(plan, &opened).map_err(refused)?;
+        let existing_parts = opened.member(PARTS).list_entries("").map_err(Failure::refused)?;
         plan.output = (FIRST_LATER..MAX_PARTS)
             .map(|number| part_directory(bundle, number))
-            .find(|part| !there.iter().any(|member| member.path() == part))
+            .find(|part| !existing_parts.iter().any(|member| member.path() == part))
             .ok_or_else(|| refused(format!("it was continued {MAX_PARTS} times")))?;
         let from = measured_until(parts_of(&opened)).unwrap_or(opened.manifest.created);
         let gap = PartGap { from, to: jiff::Timestamp::now().max(from) };
@@ -57,14 +57,14 @@ impl Continuation {
     }
 
     /// Creates the directory of its part as measuring starts.
-    pub fn begin(&self) -> Result<(), Failure> {
-        Member::root(&self.bundle).join(PARTS).create_directory().map_err(Failure::failed)
+    pub fn create_part_directory(&self) -> Result<(), Failure> {
+        Member::from_root(&self.bundle).join(PARTS).create_directory().map_err(Failure::failed)
     }
 
     /// Computes the figures and the verdict over all parts, after its end.
-    pub fn finish(&self) -> Result<Summary, Failure> {
+    pub(crate) fn summarize_parts(&self) -> Result<Summary, Failure> {
         let bundle = Bundle::open(&self.bundle).map_err(Failure::failed)?;
-        let mut summary = punctual_stats::summarize(&bundle);
+        let mut summary = punctual_stats::summarize_bundle(&bundle);
         let code = summary.verdict.exit_code(bundle.manifest.command);
         summary.ending.iter_mut().for_each(|ending| ending.exit_code = code);
         amend::renew_summary(&self.bundle, &summary).map_err(Failure::failed)?;
@@ -73,8 +73,8 @@ impl Continuation {
 }
 
 /// Excludes others that would write or continue it.
-fn lock(bundle: &Path) -> Result<File, String> {
-    writer::lock(bundle).map_err(|why| match why.kind() {
+fn lock_bundle(bundle: &Path) -> Result<File, String> {
+    writer::lock_bundle(bundle).map_err(|why| match why.kind() {
         io::ErrorKind::WouldBlock => {
             "its run has not ended: end it before continuing it".to_owned()
         }
@@ -91,7 +91,7 @@ fn can_go_on(outcome: &Outcome) -> bool {
 }
 
 /// Checks that it is a run of this experiment that did not reach its end.
-fn check(bundle: &Bundle, plan: &Plan, loaded: Option<&Loaded>) -> Result<(), String> {
+fn check_continuable(bundle: &Bundle, plan: &Plan, loaded: Option<&Loaded>) -> Result<(), String> {
     let origin = if loaded.is_some() { "run" } else { "attach" };
     if bundle.manifest.origin != origin {
         return Err(format!(
@@ -113,11 +113,11 @@ fn check(bundle: &Bundle, plan: &Plan, loaded: Option<&Loaded>) -> Result<(), St
         return Err(format!("it is of another program: `{}`", bundle.manifest.experiment));
     }
     let text = bundle.plan_text().map_err(|why| why.to_string())?.unwrap_or_default();
-    let of = |text: &str| -> Vec<String> {
+    let plan_lines = |text: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| !line.starts_with("output = "));
         lines.map(str::to_owned).collect()
     };
-    let (then, now) = (of(&text), of(&plan.to_toml()));
+    let (then, now) = (plan_lines(&text), plan_lines(&plan.to_toml()));
     let differs = then.iter().zip(&now).find(|(then, now)| then != now);
     match differs {
         Some((then, now)) => Err(format!("its plan was another: `{then}`, and now `{now}`")),
@@ -128,31 +128,32 @@ fn check(bundle: &Bundle, plan: &Plan, loaded: Option<&Loaded>) -> Result<(), St
 }
 
 /// Removes the measured part from the plan.
-fn shorten(plan: &mut Plan, bundle: &Bundle) -> Result<(), String> {
+fn shorten_plan(plan: &mut Plan, bundle: &Bundle) -> Result<(), String> {
     let Some(phase) = plan.phases.first_mut() else { return Ok(()) };
-    let series: Vec<_> = bundle.series().map(|(_, series)| series).collect();
+    let series: Vec<_> = bundle.all_series().map(|(_, series)| series).collect();
     let mut is_left = false;
     for measure in &mut phase.measures {
-        let of = |count: fn(&Losses) -> u64| {
+        let measured_count = |count: fn(&Losses) -> u64| {
             let count = |series: &&Series| count(&series.state.data.losses);
-            let all: Vec<_> =
+            let measure_counts: Vec<_> =
                 series.iter().map(|of| (of.meta.measure.as_str(), count(of))).collect();
-            least_count(&all, &measure.name, measure.threads.len())
+            least_count(&measure_counts, &measure.name, measure.threads.len())
         };
         let (left, length) = match measure.length {
             Length::UntilInterrupted => (true, Length::UntilInterrupted),
             Length::Samples(samples) => {
-                let left = samples.saturating_sub(of(|losses| losses.recorded));
+                let left = samples.saturating_sub(measured_count(|losses| losses.recorded));
                 // A thread cannot be asked for zero samples.
                 (left > 0, Length::Samples(left.max(1)))
             }
             Length::Duration(duration) => {
-                let Some(period) = measure.workload.period() else {
-                    let why = "without a period the measured time is unknown: only `forever` and \
-                               timers can be continued";
-                    return Err(why.to_owned());
+                let Some(period) = measure.workload.sample_period() else {
+                    let reason = "without a period the measured time is unknown: only `forever` \
+                               and timers can be continued";
+                    return Err(reason.to_owned());
                 };
-                let periods = i64::try_from(of(|losses| losses.expected())).unwrap_or(i64::MAX);
+                let periods = i64::try_from(measured_count(|losses| losses.expected_count()))
+                    .unwrap_or(i64::MAX);
                 let left = duration - Nanos(period.ns().saturating_mul(periods));
                 (left > Nanos::ZERO, Length::Duration(left.max(SHORTEST)))
             }
@@ -173,9 +174,9 @@ fn shorten(plan: &mut Plan, bundle: &Bundle) -> Result<(), String> {
 /// How much of a measure was measured, by the counts of all series with their measures: of several
 /// threads, the one that measured least.
 fn least_count(counts: &[(&str, u64)], measure: &str, threads: usize) -> u64 {
-    let own = || counts.iter().filter(|(of, _)| *of == measure).map(|(_, count)| *count);
+    let own_counts = || counts.iter().filter(|(of, _)| *of == measure).map(|(_, count)| *count);
     // A thread killed before its first checkpoint has no series.
-    if own().count() < threads { 0 } else { own().min().unwrap_or(0) }
+    if own_counts().count() < threads { 0 } else { own_counts().min().unwrap_or(0) }
 }
 
 /// The times that show until when a part measured.
@@ -194,23 +195,23 @@ fn measured_until(parts: Vec<PartTimes>) -> Option<jiff::Timestamp> {
 }
 
 fn parts_of(bundle: &Bundle) -> Vec<PartTimes> {
-    let of = |directory: &PathBuf| {
+    let part_times = |directory: &PathBuf| {
         let inside = directory.strip_prefix(&bundle.directory).unwrap_or(Path::new(""));
-        let part = Member::root(&bundle.directory).join(inside);
+        let part = Member::from_root(&bundle.directory).join(inside);
         let manifest = part.join("bundle.json").read_json::<Manifest>().ok();
         let gap = manifest.as_ref().and_then(|of| of.gaps.first()).map(|gap| gap.from);
         let ended = manifest.and_then(|of| of.ending).map(|ending| ending.at);
         PartTimes { ended, saved: last_saved(&part), gap }
     };
-    [&bundle.directory].into_iter().chain(&bundle.parts).map(of).collect()
+    [&bundle.directory].into_iter().chain(&bundle.parts).map(part_times).collect()
 }
 
 /// When statistics of a part were last saved.
 fn last_saved(part: &Member) -> Option<jiff::Timestamp> {
-    let phases = part.join("phases").entries("").ok()?;
+    let phases = part.join("phases").list_entries("").ok()?;
     let files = phases.iter().flat_map(|phase| {
-        let of = |ending| phase.entries(ending).unwrap_or_default();
-        [of(".checkpoint"), of(".state.json")].concat()
+        let files_ending_in = |ending| phase.list_entries(ending).unwrap_or_default();
+        [files_ending_in(".checkpoint"), files_ending_in(".state.json")].concat()
     });
     let saved = |file: Member| file.open().ok()?.metadata().ok()?.modified().ok();
     jiff::Timestamp::try_from(files.filter_map(saved).max()?).ok()
@@ -265,6 +266,6 @@ mod tests {
         let gap = PartGap { from: jiff::Timestamp::UNIX_EPOCH, to: jiff::Timestamp::UNIX_EPOCH };
         let _lock = File::open(&bundle).expect("opened");
         let continuation = Continuation { bundle, gap, _lock };
-        assert!(continuation.begin().is_err());
+        assert!(continuation.create_part_directory().is_err());
     }
 }

@@ -5,7 +5,7 @@ use punctual_core::{Fact, PerfEvent};
 use punctual_record::perf::Total;
 
 /// The count of an event.
-pub fn count(event: &PerfEvent, total: &Result<Total, String>) -> EventCount {
+pub fn event_count(event: &PerfEvent, total: &Result<Total, String>) -> EventCount {
     let mut count = EventCount::new(event.to_string(), CountSource::PerfEvent, Fact::NotAsked);
     count.event = Some(event.to_string());
     count.is_time = event.is_time();
@@ -19,7 +19,7 @@ pub fn count(event: &PerfEvent, total: &Result<Total, String>) -> EventCount {
     count.user_only = user_only;
     (count.enabled, count.running) = (Some(reading.enabled), Some(reading.running));
     count.scaled = reading.running < reading.enabled;
-    count.count = match reading.scaled() {
+    count.count = match reading.scaled_count() {
         Some(value) => Fact::Known(value),
         None if reading.enabled.0 <= 0 => Fact::Unavailable(
             "its counter never began: the kernel takes counters from set-user-ID programs, and \

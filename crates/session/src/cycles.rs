@@ -28,8 +28,7 @@ pub mod thread;
 mod typical;
 mod worst;
 
-pub use findings::incomplete;
-pub(crate) use findings::not_seen;
+pub(crate) use findings::{incomplete_bundle, not_seen};
 pub use options::CycleOptions;
 
 use crate::exit::Failure;
@@ -106,7 +105,7 @@ pub struct DrainedCycles {
     pub begun: bool,
 }
 
-fn attacher(lines: bool, backend: Backend) -> Result<CycleRecorder, Failure> {
+fn start_recorder(lines: bool, backend: Backend) -> Result<CycleRecorder, Failure> {
     let cpus = request::online_cpus()?;
     CycleRecorder::start(&cpus, true, lines, backend).map_err(|why| {
         Failure::refused(format!("cycles of programs cannot be measured on this system: {why}"))
@@ -115,13 +114,13 @@ fn attacher(lines: bool, backend: Backend) -> Result<CycleRecorder, Failure> {
 
 impl Cycles {
     /// Whether cycles can be measured here.
-    pub fn rehearse() -> Result<(), Failure> {
-        attacher(true, Backend::Auto).map(drop)
+    pub(crate) fn check_support() -> Result<(), Failure> {
+        start_recorder(true, Backend::Auto).map(drop)
     }
 
     /// Loads the BPF programs; nothing is watched yet.
     pub fn start(options: CycleOptions, environment: Environment) -> Result<Cycles, Failure> {
-        let mut attacher = attacher(!options.without_lines, options.backend)?;
+        let mut attacher = start_recorder(!options.without_lines, options.backend)?;
         Ok(Cycles {
             options,
             threads: BTreeMap::new(),
@@ -130,10 +129,10 @@ impl Cycles {
             breaks: Vec::new(),
             calls: punctual_record::syscall_names(),
             findings: attacher.findings.clone(),
-            cost: attacher.cost(),
+            cost: attacher.attach_cost(),
             attacher,
             rights: RefusedRights::default(),
-            host: facts::of_host(&Root::system(), environment),
+            host: facts::of_host(&Root::from_system(), environment),
             later: Vec::new(),
             left_out: 0,
             stacks_lost: 0,
@@ -145,8 +144,8 @@ impl Cycles {
         })
     }
 
-    /// The cycles of a recording, whose events [`Cycles::feed`] takes. `calls`: the names of the
-    /// recorded machine's system calls.
+    /// The cycles of a recording, whose events [`Cycles::push_event`] takes. `calls`: the names of
+    /// the recorded machine's system calls.
     pub fn of_recording(
         options: CycleOptions,
         attacher: CycleRecorder,
@@ -176,33 +175,33 @@ impl Cycles {
     }
 
     /// Takes the next event of a recording.
-    pub(crate) fn feed(&mut self, event: &Event) {
-        if let Some(recording) = self.attacher.recording() {
+    pub(crate) fn push_event(&mut self, event: &Event) {
+        if let Some(recording) = self.attacher.recording_events() {
             recording.push(event);
         }
     }
 
     /// The recorder, to which threads to watch are passed.
-    pub fn attacher(&self) -> &CycleRecorder {
+    pub(crate) fn cycle_recorder(&self) -> &CycleRecorder {
         &self.attacher
     }
 
     /// Watches what the kernel refuses to these processes, as far as it can be seen here.
     pub(crate) fn watch_rights(&mut self, processes: &[u32]) {
-        self.rights.watch(processes, self.options.backend);
+        self.rights.watch_processes(processes, self.options.backend);
     }
 
     /// Takes the records of the kernel. `ended`: no more will follow.
     pub fn drain(&mut self, ended: bool, place: &mut SeriesPlace<'_>) -> DrainedCycles {
-        let until = self.attacher.now();
-        self.rights.look();
+        let until = self.attacher.current_time();
+        self.rights.read_new_refusals();
         if self.attacher.counts_by_thread() {
             // What is lost after the buffers were emptied is not of this measurement.
             self.count_losses(ended);
-            self.fetch();
+            self.fetch_records();
         } else {
-            self.fetch();
-            self.lost = self.attacher.lost();
+            self.fetch_records();
+            self.lost = self.attacher.lost_records();
         }
         let mut records = std::mem::take(&mut self.later);
         // One CPU's records may be later than those that another CPU has yet to hand over.
@@ -216,7 +215,7 @@ impl Cycles {
         self.later = records.split_off(ripe);
         let mut drained = DrainedCycles::default();
         for mut record in records {
-            self.namespace_ids.translate(&mut record);
+            self.namespace_ids.translate_holder(&mut record);
             drained.begun |= self.end_until(record.again, Some(record.tid), place);
             self.break_until(record.again);
             if !self.threads.contains_key(&record.tid) {
@@ -229,7 +228,7 @@ impl Cycles {
             }
             let Some(thread) = self.threads.get_mut(&record.tid) else { continue };
             thread.push(record, &mut self.recent);
-            drained.above = drained.above.or_else(|| thread.above());
+            drained.above = drained.above.or_else(|| thread.response_above_limit());
         }
         drained.begun |= self.end_until(until, None, place);
         self.break_until(until);
@@ -238,36 +237,36 @@ impl Cycles {
         }
         let tids: Vec<u32> = self.threads.keys().copied().collect();
         for tid in tids {
-            drained.begun |= self.decide(tid, ended, place);
+            drained.begun |= self.classify_thread(tid, ended, place);
         }
         drained.begun |= self.begin_polling(ended.then_some(None), place);
         for (tid, thread) in &mut self.threads {
-            let moved = thread.look(&self.attacher, ended);
+            let moved = thread.check_open_cycle(&self.attacher, ended);
             if let Some(site) = moved {
                 thread.look_up_waits(&self.attacher);
                 let place = Some((site.call, site.by_argument));
-                if let Err(why) = self.attacher.select(*tid, place) {
+                if let Err(why) = self.attacher.select_wait(*tid, place) {
                     let phase = &self.options.phase;
                     self.findings.push(findings::not_selected(phase, &thread.name, &why));
                 }
             }
-            drained.above = drained.above.or_else(|| thread.above());
+            drained.above = drained.above.or_else(|| thread.response_above_limit());
             self.stacks_lost += thread.worst_cycles.look_up(*tid, &self.attacher);
         }
         let threads = self.threads.values();
-        let needed = || threads.flat_map(|thread| thread.worst_cycles.needed()).collect();
+        let needed = || threads.flat_map(|thread| thread.worst_cycles.needed_stacks()).collect();
         self.attacher.free_stacks(needed);
         drained
     }
 
     /// Empties the kernel's buffers; their records wait here from now on. Creating the files of
     /// many threads that begin at once takes longer than the buffers take to fill.
-    fn fetch(&mut self) {
+    fn fetch_records(&mut self) {
         let later = &mut self.later;
         self.attacher.drain(&mut |cycle| later.push(cycle));
         self.breaks.extend(self.attacher.take_breaks());
         let gaps = self.attacher.take_gaps();
-        self.polling.push(gaps, |tid| self.attacher.facts(tid));
+        self.polling.push(gaps, |tid| self.attacher.thread_facts(tid));
         // Moments within a cycle were recorded before the cycle.
         for moment in self.attacher.take_moments() {
             if matches!(moment.what, MomentKind::Exec | MomentKind::Exit { .. }) {
@@ -297,10 +296,10 @@ impl Cycles {
             *at <= now && tid.is_none_or(|tid| tid == *of)
         };
         let ended: Vec<_> = self.ends.extract_if(.., is_one).collect();
-        ended.into_iter().fold(false, |begun, ended| begun | self.end(ended, place))
+        ended.into_iter().fold(false, |begun, ended| begun | self.on_exec_or_exit(ended, place))
     }
 
-    fn end(
+    fn on_exec_or_exit(
         &mut self,
         (tid, at, what): (u32, MonotonicNs, MomentKind),
         place: &mut SeriesPlace<'_>,
@@ -310,20 +309,21 @@ impl Cycles {
             let name = Some(name.to_string()).filter(|name| !name.is_empty());
             let times = self.attacher.take_times(false);
             self.count_lost(&times);
-            self.polling
-                .spent(times, |of| names::comm(of).or_else(|| name.clone().filter(|_| of == tid)));
+            self.polling.add_times(times, |of| {
+                names::read_comm(of).or_else(|| name.clone().filter(|_| of == tid))
+            });
             begun |= self.begin_polling(Some(Some(tid)), place);
-            self.polling.end(tid);
+            self.polling.end_thread(tid);
         }
         let Some(thread) = self.threads.get_mut(&tid) else { return begun };
         if let MomentKind::Exit { name, status: of_exit } = what {
             thread.ended_as(name);
-            begun |= self.decide(tid, true, place);
+            begun |= self.classify_thread(tid, true, place);
             status = of_exit;
         }
-        let lost = self.lost();
+        let lost = self.lost_records();
         let Some(mut thread) = self.threads.remove(&tid) else { return begun };
-        thread.exits(at, status);
+        thread.on_exit(at, status);
         if thread.label().is_none() {
             // Kept to report why the thread has no cycles.
             if what != MomentKind::Exec && self.ended.len() < THREADS {
@@ -336,7 +336,7 @@ impl Cycles {
             self.left_out += thread.cycles;
             return begun;
         }
-        thread.worst_cycles.end();
+        thread.worst_cycles.stop_reading();
         self.stacks_lost += thread.worst_cycles.look_up(tid, &self.attacher);
         self.ended.push(thread);
         begun
@@ -351,15 +351,15 @@ impl Cycles {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &CycleThread> {
+    fn all_threads(&self) -> impl Iterator<Item = &CycleThread> {
         self.ended.iter().chain(self.threads.values())
     }
 
     /// Decides on a thread once enough of it was seen: its cycles are known, or none are looked for
     /// any more. Returns whether its series have begun.
-    fn decide(&mut self, tid: u32, ended: bool, place: &mut SeriesPlace<'_>) -> bool {
+    fn classify_thread(&mut self, tid: u32, ended: bool, place: &mut SeriesPlace<'_>) -> bool {
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
-        let Some(inferred) = thread.infer(
+        let Some(inferred) = thread.infer_cycles(
             self.options.kind,
             self.options.thread.as_deref(),
             &self.calls,
@@ -370,22 +370,22 @@ impl Cycles {
         };
         if let Err(why) = self
             .attacher
-            .select(tid, inferred.map(|found| (found.site.call, found.site.by_argument)))
+            .select_wait(tid, inferred.map(|found| (found.site.call, found.site.by_argument)))
         {
             self.findings.push(findings::not_selected(&self.options.phase, &thread.name, &why));
         }
         let Some(inferred) = inferred else { return false };
-        let mut taken = self.labels();
-        taken.extend_from_slice(place.taken);
+        let mut taken_labels = self.thread_labels();
+        taken_labels.extend_from_slice(place.taken);
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
-        let label = thread::label(&thread.name, &taken);
-        let known = (&self.calls, self.attacher.facts(tid));
-        let waits = thread.begin(&label, inferred, place, &self.options, known);
+        let label = thread::unique_label(&thread.name, &taken_labels);
+        let calls_and_facts = (&self.calls, self.attacher.thread_facts(tid));
+        let waits = thread.begin_series(&label, inferred, place, &self.options, calls_and_facts);
         *place.next += SeriesKind::CYCLIC.len();
         waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));
         thread.look_up_waits(&self.attacher);
         if self.later.len() < FETCHED {
-            self.fetch();
+            self.fetch_records();
         }
         true
     }
@@ -393,8 +393,8 @@ impl Cycles {
     /// Begins the series of threads that poll. `over`: one thread has ended, or all.
     fn begin_polling(&mut self, over: Option<Option<u32>>, place: &mut SeriesPlace<'_>) -> bool {
         let mut begun = false;
-        for (tid, name) in self.polling.ripe(self.attacher.now(), over) {
-            let wanted = self.options.thread.as_deref().map(target::kept);
+        for (tid, name) in self.polling.new_pollers(self.attacher.current_time(), over) {
+            let wanted = self.options.thread.as_deref().map(target::truncate_comm);
             let is_wanted = match &wanted {
                 Some(wanted) => *wanted == name,
                 None => self.attacher.shows_poller(tid),
@@ -403,19 +403,19 @@ impl Cycles {
             if !is_wanted || has_cycles {
                 continue;
             }
-            let mut taken = self.labels();
-            taken.extend_from_slice(place.taken);
-            let label = thread::label(&name, &taken);
+            let mut taken_labels = self.thread_labels();
+            taken_labels.extend_from_slice(place.taken);
+            let label = thread::unique_label(&name, &taken_labels);
             begun = true;
-            self.polling.begin(tid, label, place, &self.options);
+            self.polling.begin_series(tid, label, place, &self.options);
         }
         begun
     }
 
     /// Counts the records that found no room until now: in all, and `of_threads`.
     fn count_losses(&mut self, of_threads: bool) {
-        self.lost = self.attacher.lost();
-        if of_threads && (self.lost > 0 || self.attacher.refused() > 0) {
+        self.lost = self.attacher.lost_records();
+        if of_threads && (self.lost > 0 || self.attacher.lost_moments() > 0) {
             self.count_lost(&self.attacher.living_times());
         }
     }
@@ -431,47 +431,50 @@ impl Cycles {
 
     /// Records that found no room, of which no thread is known.
     pub(crate) fn lost_of_unknown(&self) -> u64 {
-        self.lost.saturating_sub(self.all().map(|thread| thread.lost).sum())
+        self.lost.saturating_sub(self.all_threads().map(|thread| thread.lost).sum())
     }
 
     /// Reads how long each thread was in each state.
     fn look_at_times(&mut self) {
         let times = self.attacher.take_times(true);
         let source = &self.attacher;
-        self.polling.spent(times, |tid| source.comm(tid));
+        self.polling.add_times(times, |tid| source.thread_comm(tid));
         self.polling.delayed = source.delayed_tasks();
-        self.polling.look(|tid| source.facts(tid));
+        self.polling.read_facts(|tid| source.thread_facts(tid));
     }
 
     /// The prefixes of its threads' series.
-    pub fn labels(&self) -> Vec<String> {
-        let cyclic = self.all().filter_map(CycleThread::label);
-        cyclic.chain(self.polling.labels()).map(str::to_owned).collect()
+    pub(crate) fn thread_labels(&self) -> Vec<String> {
+        let cyclic = self.all_threads().filter_map(CycleThread::label);
+        cyclic.chain(self.polling.thread_labels()).map(str::to_owned).collect()
     }
 
     /// The series of all threads.
     pub fn all_series(&self) -> impl Iterator<Item = &CycleSeries> {
-        self.all().flat_map(CycleThread::all_series).chain(self.polling.all_series())
+        self.all_threads().flat_map(CycleThread::all_series).chain(self.polling.all_series())
     }
 
     /// A description of each thread with a series, for users.
-    pub fn described(&self) -> Vec<String> {
-        self.all().filter_map(CycleThread::describe).chain(self.polling.described()).collect()
+    pub fn thread_descriptions(&self) -> Vec<String> {
+        self.all_threads()
+            .filter_map(CycleThread::describe_cycles)
+            .chain(self.polling.thread_descriptions())
+            .collect()
     }
 
     /// How many cycles of each thread missed the deadline, in lines.
-    pub fn missed(&self) -> impl Iterator<Item = String> {
-        let of = |thread: &CycleThread| {
-            let (missed, deadline) = thread.missed().zip(self.options.deadline)?;
+    pub(crate) fn describe_missed(&self) -> impl Iterator<Item = String> {
+        let missed_line = |thread: &CycleThread| {
+            let (missed, deadline) = thread.missed_deadlines().zip(self.options.deadline)?;
             let (label, all) = (thread.label()?, thread.cycles);
             Some(format!("    {missed} of {all} cycles of {label} took longer than {deadline}"))
         };
-        self.all().filter_map(of)
+        self.all_threads().filter_map(missed_line)
     }
 
     /// Passes the worst response times to the flight recorder, which looks at those of each thread
     /// once its cycles are known. `watched`: the number of series that it watches.
-    pub fn explain(&mut self, flight: &Flight, watched: &mut usize) {
+    pub(crate) fn pass_worst_to(&mut self, flight: &Flight, watched: &mut usize) {
         for thread in self.ended.iter_mut().chain(self.threads.values_mut()) {
             if thread.watched_as.is_none()
                 && let Some(series) = watched_series(&self.options.phase, thread)
@@ -498,7 +501,7 @@ impl Cycles {
 
     /// Saves everything durably; returns the findings.
     pub fn finish(&mut self) -> Vec<Finding> {
-        let (lost, unseen) = (self.lost(), self.unseen());
+        let (lost, unseen) = (self.lost_records(), self.unseen_events());
         self.threads.values_mut().for_each(|thread| thread.finish(lost));
         self.polling.delayed = self.attacher.delayed_tasks();
         self.polling.finish();
@@ -506,30 +509,31 @@ impl Cycles {
         for thread in self.ended.iter_mut().chain(self.threads.values_mut()) {
             let tid = thread.tid;
             self.stacks_lost += thread.worst_cycles.look_up(tid, &self.attacher);
-            thread.worst_cycles.describe(tid, &mut names, &self.calls);
+            thread.worst_cycles.name_functions(tid, &mut names, &self.calls);
         }
-        let mut all = std::mem::take(&mut self.findings);
-        all.extend(self.all().flat_map(|thread| thread.findings(&self.calls)));
-        let any_real_time = self.all().any(CycleThread::is_real_time);
+        let mut all_findings = std::mem::take(&mut self.findings);
+        all_findings
+            .extend(self.all_threads().flat_map(|thread| thread.cycle_findings(&self.calls)));
+        let any_real_time = self.all_threads().any(CycleThread::is_real_time);
         let threads = self.ended.iter_mut().chain(self.threads.values_mut());
-        let lint = threads.map(|one| one.lint(any_real_time, &self.host, &self.calls));
-        all.extend(lint.flatten().collect::<Vec<_>>());
-        all.extend(findings::not_seen(&self.options.phase, lost, unseen, self.left_out));
-        let hidden = self.all().map(|thread| thread.hidden).sum();
-        all.extend(findings::hidden(&self.options.phase, hidden));
+        let lint = threads.map(|one| one.lint_practice(any_real_time, &self.host, &self.calls));
+        all_findings.extend(lint.flatten().collect::<Vec<_>>());
+        all_findings.extend(findings::not_seen(&self.options.phase, lost, unseen, self.left_out));
+        let hidden = self.all_threads().map(|thread| thread.hidden).sum();
+        all_findings.extend(findings::hidden_idle_events(&self.options.phase, hidden));
         let stacks_lost = self.attacher.lost_stacks() + self.stacks_lost;
         let phase = &self.options.phase;
-        all.extend(findings::not_shown(phase, self.attacher.refused(), stacks_lost));
-        all.extend(self.polling.delay_findings(phase));
-        all.extend(self.rights.findings(phase));
-        all.extend(self.without_thread());
-        all
+        all_findings.extend(findings::not_shown(phase, self.attacher.lost_moments(), stacks_lost));
+        all_findings.extend(self.polling.delay_findings(phase));
+        all_findings.extend(self.rights.refusal_findings(phase));
+        all_findings.extend(self.without_thread());
+        all_findings
     }
 
     /// The first error of each thread that prevented a write.
-    pub fn unwritten(&self) -> Vec<&BundleError> {
-        let of_threads = self.all().filter_map(CycleThread::unwritten);
-        let of_polling = self.polling.all_series().filter_map(|series| series.kept.trouble());
+    pub(crate) fn write_errors(&self) -> Vec<&BundleError> {
+        let of_threads = self.all_threads().filter_map(CycleThread::write_error);
+        let of_polling = self.polling.all_series().filter_map(|series| series.kept.write_error());
         of_threads.chain(of_polling).collect()
     }
 
@@ -556,7 +560,7 @@ impl Cycles {
 
     /// Requirements on threads without cycles or never seen: nothing decides them.
     fn without_thread(&self) -> Vec<Finding> {
-        let labels = self.labels();
+        let labels = self.thread_labels();
         let mut names: Vec<&String> =
             self.options.requirements.iter().filter_map(|of| of.thread.as_ref()).collect();
         names.sort_unstable();
@@ -573,65 +577,70 @@ impl Cycles {
         if self.all_series().next().is_some() {
             return None;
         }
-        let mut seen = self.seen_instead();
-        if seen.is_empty() {
-            seen.push("no thread waited in a system call that can begin a cycle".to_owned());
+        let mut seen_lines = self.seen_instead();
+        if seen_lines.is_empty() {
+            seen_lines.push("no thread waited in a system call that can begin a cycle".to_owned());
         }
-        let few = ran.map_or(String::new(), |span| {
+        let too_few = ran.map_or(String::new(), |span| {
             format!(
                 " ({MIN_WAITS} cycles are needed to recognise them; it ran for {})",
-                span.readable()
+                span.to_readable()
             )
         });
-        let seen = seen.join("\n       ");
-        Some(format!("no thread with cycles was found{few}; what was seen:\n       {seen}"))
+        let seen_text = seen_lines.join("\n       ");
+        Some(format!(
+            "no thread with cycles was found{too_few}; what was seen:\n       {seen_text}"
+        ))
     }
 
     /// The waits of threads without cycles.
     pub(crate) fn seen_instead(&self) -> Vec<String> {
-        let why_not = self.all().filter_map(|thread| thread.why_not(&self.calls));
+        let why_not = self.all_threads().filter_map(|thread| thread.why_not(&self.calls));
         let times = self.polling.spent_in_words();
         why_not.take(8).chain(times.into_iter().take(8)).collect()
     }
 
     /// The wait(2) statuses of ended threads, by id.
-    pub fn statuses(&self) -> &BTreeMap<u32, u32> {
+    pub(crate) fn exit_statuses(&self) -> &BTreeMap<u32, u32> {
         &self.statuses
     }
 
     /// Cycle records that found no room, as of the last count.
-    pub fn lost(&self) -> u64 {
+    pub fn lost_records(&self) -> u64 {
         self.lost
     }
 
     /// Events that the kernel did not show.
-    pub fn unseen(&self) -> u64 {
-        self.attacher.unseen()
+    pub(crate) fn unseen_events(&self) -> u64 {
+        self.attacher.unseen_events()
     }
 
     /// All threads that were seen.
-    pub fn threads(&self) -> impl Iterator<Item = &CycleThread> {
-        self.all()
+    pub(crate) fn seen_threads(&self) -> impl Iterator<Item = &CycleThread> {
+        self.all_threads()
     }
 
-    pub fn views(&self) -> impl Iterator<Item = SeriesView<'_>> {
+    pub(crate) fn series_views(&self) -> impl Iterator<Item = SeriesView<'_>> {
         self.all_series().map(CycleSeries::view)
     }
 
     /// The measures of the bundle, one for each thread with cycles.
-    pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
-        let cyclic = self.all().filter(|thread| thread.label().is_some());
-        cyclic.map(|thread| thread.measure(&self.calls)).chain(self.polling.measures())
+    pub(crate) fn measure_metas(&self) -> impl Iterator<Item = MeasureMeta> {
+        let cyclic = self.all_threads().filter(|thread| thread.label().is_some());
+        cyclic.map(|thread| thread.to_measure_meta(&self.calls)).chain(self.polling.measure_metas())
     }
 
     /// The lines of a live view.
-    pub fn rows(&self) -> Vec<ThreadRow> {
-        self.all().filter_map(CycleThread::row).chain(self.polling.rows()).collect()
+    pub fn thread_rows(&self) -> Vec<ThreadRow> {
+        self.all_threads()
+            .filter_map(CycleThread::to_row)
+            .chain(self.polling.thread_rows())
+            .collect()
     }
 
     /// The top cause of delay of the last minute.
     pub(crate) fn top_culprit(&self, now: MonotonicNs) -> Option<TopCulprit> {
-        self.recent.top(now)
+        self.recent.top_culprit(now)
     }
 
     pub fn options(&self) -> &CycleOptions {
@@ -639,8 +648,8 @@ impl Cycles {
     }
 
     /// The CPU time that measuring takes, in words.
-    pub fn cost(&self) -> Option<String> {
-        let cost = self.cost.known()?;
+    pub fn describe_cost(&self) -> Option<String> {
+        let cost = self.cost.known_value()?;
         let micros = |time: Nanos| time.ns() as f64 / 1_000.0;
         Some(format!(
             "cost, measured at the start: {:.2} µs of all CPUs for a cycle, in {} runs of BPF \

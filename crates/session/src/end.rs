@@ -23,7 +23,7 @@ pub struct MeasuredRun<'a> {
 /// Earlier runs that a finished bundle is compared with.
 pub trait EarlierRuns {
     /// Compares the bundle with them, keeps it for later ones, and stores the verdict in it.
-    fn hold(&self, bundle: &Path) -> Result<Summary, Failure>;
+    fn compare_bundle(&self, bundle: &Path) -> Result<Summary, Failure>;
 }
 
 /// Other inputs to the closing of a bundle.
@@ -34,7 +34,7 @@ pub struct Further {
     pub baseline: Option<Box<dyn EarlierRuns>>,
 }
 
-pub struct RunEnd {
+pub(crate) struct RunEnd {
     /// The figures with the final verdict, unless there was trouble.
     pub summary: Summary,
     pub exit: Exit,
@@ -45,23 +45,23 @@ pub struct RunEnd {
 /// Computes the figures and the verdict, and closes the bundle with them. If it continues another
 /// or is compared with earlier runs, they are the resulting ones; `conclude` gets that verdict, or
 /// none if unknown, and writes last.
-pub fn end(
+pub(crate) fn end_bundle(
     mut writer: BundleWriter,
     outcome: Outcome,
     measured: MeasuredRun<'_>,
     further: &Further,
     conclude: impl FnOnce(&Verdict) -> Result<(), Failure>,
 ) -> RunEnd {
-    let (summary, exit) = judge(&mut writer, outcome, measured);
+    let (summary, exit) = judge_run(&mut writer, outcome, measured);
     let mut directory = writer.directory().to_owned();
-    let trouble = close(writer, &summary);
+    let trouble = close_bundle(writer, &summary);
     let mut ended = RunEnd { summary, exit, trouble };
     if let Some(continuation) = &further.continuation {
-        ended.decide(continuation.finish());
+        ended.adopt_summary(continuation.summarize_parts());
         directory.clone_from(&continuation.bundle);
     }
     if let Some(baseline) = further.baseline.as_deref().filter(|_| ended.trouble.is_none()) {
-        ended.decide(baseline.hold(&directory));
+        ended.adopt_summary(baseline.compare_bundle(&directory));
     }
     if ended.trouble.is_none() {
         ended.trouble = conclude(&ended.summary.verdict).err();
@@ -70,9 +70,9 @@ pub fn end(
 }
 
 impl RunEnd {
-    fn decide(&mut self, with: Result<Summary, Failure>) {
+    fn adopt_summary(&mut self, with: Result<Summary, Failure>) {
         match with {
-            Ok(summary) => (self.exit, self.summary) = (summary.verdict.exit(), summary),
+            Ok(summary) => (self.exit, self.summary) = (summary.verdict.to_exit(), summary),
             Err(why) => {
                 self.trouble.get_or_insert(why);
             }
@@ -81,7 +81,7 @@ impl RunEnd {
 }
 
 /// The figures and the verdict, before the bundle is closed.
-pub fn judge(
+pub fn judge_run(
     writer: &mut BundleWriter,
     outcome: Outcome,
     mut measured: MeasuredRun<'_>,
@@ -95,7 +95,7 @@ pub fn judge(
     let mut ending = RunEnding { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
     writer.set_ending(ending.clone());
     let mut damage = Vec::new();
-    let planned = writer.planned().unwrap_or_else(|why| {
+    let planned = writer.planned_requests().unwrap_or_else(|why| {
         damage.push(why.to_string());
         PlannedRequests::default()
     });
@@ -107,14 +107,14 @@ pub fn judge(
         damage: &damage,
         recorded: measured.recorded,
     });
-    let exit = summary.verdict.exit();
+    let exit = summary.verdict.to_exit();
     ending.exit_code = summary.verdict.exit_code(writer.manifest().command);
     summary.ending = Some(ending);
     (summary, exit)
 }
 
 /// Writes the last files; returns the error, if any.
-pub fn close(writer: BundleWriter, summary: &Summary) -> Option<Failure> {
+pub fn close_bundle(writer: BundleWriter, summary: &Summary) -> Option<Failure> {
     let ending = summary.ending.clone()?;
     writer.finish(summary, ending).err().map(Failure::failed)
 }
@@ -122,9 +122,9 @@ pub fn close(writer: BundleWriter, summary: &Summary) -> Option<Failure> {
 /// Adds the kernel's final counters to the environment, if there is one.
 fn close_environment(writer: &BundleWriter) -> Result<(), BundleError> {
     // Read back rather than kept: memory that a run holds is locked.
-    let Ok(Some(mut environment)) = writer.document::<Environment>("environment") else {
+    let Ok(Some(mut environment)) = writer.read_document::<Environment>("environment") else {
         return Ok(());
     };
-    environment.close(&Root::system());
+    environment.record_end(&Root::from_system());
     writer.write_document("environment", &environment)
 }

@@ -28,11 +28,11 @@ pub(crate) struct SystemClock;
 
 impl EngineClock for SystemClock {
     fn now(&self) -> MonotonicNs {
-        clock::monotonic()
+        clock::monotonic_now()
     }
 
     fn pause(&self, span: Nanos) {
-        pace::sleep_until((clock::monotonic() + span).ns());
+        pace::sleep_until((clock::monotonic_now() + span).ns());
     }
 }
 
@@ -72,12 +72,12 @@ pub trait EngineSource {
     /// Prepares everything, and begins.
     fn begin(&mut self) -> Result<Begun, Self::Error>;
     /// Takes the samples since the round before.
-    fn round(&mut self) -> Result<EngineRound, Self::Error>;
+    fn run_round(&mut self) -> Result<EngineRound, Self::Error>;
     fn checkpoint(&mut self);
     /// Everything of a round is done: a pause begins.
-    fn rest(&mut self) {}
+    fn on_pause(&mut self) {}
     /// Updates the view, `elapsed` after the begin.
-    fn refresh(&mut self, now: MonotonicNs, elapsed: Nanos);
+    fn refresh_view(&mut self, now: MonotonicNs, elapsed: Nanos);
     /// Stops and saves everything that was started. Returns the outcome.
     fn finish(&mut self, ended: EarlyEnd<Self::Error>) -> EarlyEnd<Self::Error>;
 }
@@ -95,26 +95,30 @@ impl Engine<'_> {
     /// Runs a source from begin to end; it is finished in any case.
     pub fn run<S: EngineSource>(&self, source: &mut S) -> EarlyEnd<S::Error> {
         let ended = source.begin().and_then(|begun| match begun {
-            Begun::Measuring(schedule) => self.measure(source, schedule),
+            Begun::Measuring(schedule) => self.run_rounds(source, schedule),
             Begun::Ended(outcome) => Ok(Some(outcome)),
         });
         source.finish(ended)
     }
 
-    fn measure<S: EngineSource>(&self, source: &mut S, schedule: Schedule) -> EarlyEnd<S::Error> {
-        let mut checkpoints = Due::every(Some(CHECKPOINT), self.clock.now());
-        let mut views = Due::every(schedule.refresh, self.clock.now());
+    fn run_rounds<S: EngineSource>(
+        &self,
+        source: &mut S,
+        schedule: Schedule,
+    ) -> EarlyEnd<S::Error> {
+        let mut checkpoints = Due::with_interval(Some(CHECKPOINT), self.clock.now());
+        let mut views = Due::with_interval(schedule.refresh, self.clock.now());
         loop {
-            source.rest();
+            source.on_pause();
             self.clock.pause(schedule.tick);
-            let round = source.round()?;
+            let round = source.run_round()?;
             let now = self.clock.now();
             let elapsed = now - schedule.began;
             if checkpoints.is_due(now) {
                 source.checkpoint();
             }
             if views.is_due(now) {
-                source.refresh(now, elapsed);
+                source.refresh_view(now, elapsed);
             }
             if round.outcome.is_some() {
                 return Ok(round.outcome);
@@ -137,7 +141,7 @@ struct Due {
 }
 
 impl Due {
-    fn every(every: Option<Nanos>, now: MonotonicNs) -> Due {
+    fn with_interval(every: Option<Nanos>, now: MonotonicNs) -> Due {
         Due { every, next: now + every.unwrap_or_default() }
     }
 

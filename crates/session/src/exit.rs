@@ -2,7 +2,7 @@
 
 pub use punctual_bundle::Exit;
 
-use punctual_core::format::plain;
+use punctual_core::format::escape_unsafe;
 use punctual_host::boot::BootError;
 use punctual_lab::LabError;
 use punctual_plan::Problems;
@@ -29,11 +29,11 @@ pub enum ErrorPart {
 
 impl Failure {
     pub fn refused(message: impl Display) -> Failure {
-        Failure { exit: Exit::Refused, parts: harmless(message) }
+        Failure { exit: Exit::Refused, parts: sanitize_message(message) }
     }
     /// An operation failed.
     pub fn failed(message: impl Display) -> Failure {
-        Failure { exit: Exit::Failed, parts: harmless(message) }
+        Failure { exit: Exit::Failed, parts: sanitize_message(message) }
     }
     /// The error for a request that the lab refuses as wrong or unavailable; nothing was started.
     pub fn of_lab(why: &LabError) -> Failure {
@@ -57,13 +57,15 @@ impl Failure {
     }
     /// Measuring succeeded, but the evidence is unusable.
     pub fn no_evidence(message: impl Display) -> Failure {
-        Failure { exit: Exit::NoEvidence, parts: harmless(message) }
+        Failure { exit: Exit::NoEvidence, parts: sanitize_message(message) }
     }
 }
 
 /// Makes names and values from outside, which messages contain unchanged until here, harmless.
-fn harmless(message: impl Display) -> Vec<ErrorPart> {
-    vec![ErrorPart::Text(message.to_string().lines().map(plain).collect::<Vec<_>>().join("\n"))]
+fn sanitize_message(message: impl Display) -> Vec<ErrorPart> {
+    vec![ErrorPart::Text(
+        message.to_string().lines().map(escape_unsafe).collect::<Vec<_>>().join("\n"),
+    )]
 }
 
 impl From<Problems> for Failure {

@@ -10,12 +10,12 @@ mod windows;
 use crate::exit::Failure;
 use crate::playback;
 pub(crate) use moments::TRACE_PHASE;
-pub use moments::threads;
+pub use moments::requested_threads;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::{SeriesSummary, Summary};
 use punctual_core::{CpuSet, Event};
-use punctual_explain::answer::{Deciding, deciding, is_same_thread, stand_ins};
-use punctual_explain::explain::{LatencyInterval, explain};
+use punctual_explain::answer::{Deciding, find_deciding, is_same_thread, stand_ins};
+use punctual_explain::explain::{LatencyInterval, explain_sample};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 use punctual_explain::{Explained, Explanations};
@@ -26,24 +26,24 @@ pub use request::{TraceInstant, Wanted};
 ///
 /// # Errors
 /// The bundle has no events to explain samples with, or no such series: the request was wrong.
-pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
-    let known: Vec<(&str, &str)> =
-        bundle.series().map(|(phase, series)| (phase, series.meta.name.as_str())).collect();
+pub fn explain_samples(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
+    let known_series: Vec<(&str, &str)> =
+        bundle.all_series().map(|(phase, series)| (phase, series.meta.name.as_str())).collect();
     if let Some(name) = wanted
         .series
         .iter()
-        .find(|name| !known.iter().any(|(phase, series)| is_called(name, phase, series)))
+        .find(|name| !known_series.iter().any(|(phase, series)| is_called(name, phase, series)))
     {
-        let known: Vec<&str> = known.iter().map(|(_, series)| *series).collect();
+        let known_names: Vec<&str> = known_series.iter().map(|(_, series)| *series).collect();
         return Err(Failure::refused(format!(
             "there is no series `{name}`; known are {}",
-            known.join(", ")
+            known_names.join(", ")
         )));
     }
     // A recording without a measurement has no samples, but may have long pairs, scopes and calls.
-    let has_samples = bundle.windows.is_some() || bundle.series().next().is_some();
+    let has_samples = bundle.windows.is_some() || bundle.all_series().next().is_some();
     if bundle.windows.is_none() || !wanted.pairs.is_empty() {
-        playback::readable(bundle)?;
+        playback::check_readable(bundle)?;
     }
     let is_trace = bundle.phases.iter().any(|phase| phase.meta.name == TRACE_PHASE);
     let moments = match is_trace || wanted.at.is_some() {
@@ -53,20 +53,21 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     let is_of_moments = moments.is_some();
     let mut explanations = match wanted.pairs.is_empty() {
         true if is_of_moments => moments.ok_or_else(|| no_events(bundle))?,
-        true if has_samples => windows::explain(bundle, wanted)
-            .or_else(|| recording::explain(bundle, wanted))
+        true if has_samples => windows::explain_windows(bundle, wanted)
+            .or_else(|| recording::explain_worst(bundle, wanted))
             .ok_or_else(|| no_events(bundle))?,
         true if bundle.recording.is_none() => return Err(no_events(bundle)),
-        _ => intervals::explain(bundle, wanted)?,
+        _ => intervals::explain_intervals(bundle, wanted)?,
     };
     let is_of_intervals = !has_samples && wanted.pairs.is_empty();
     if explanations.samples.is_empty() && is_of_intervals {
         return Err(Failure::refused(no_interval(bundle)));
     }
     let takes_cycles = is_trace && has_samples && !is_of_moments && wanted.pairs.is_empty();
-    let others = (takes_cycles && wanted.series.is_empty()).then(|| moments::beside_cycles(bundle));
-    explanations.findings.extend(others.flatten());
-    let contradiction = explanations.contradiction();
+    let moment_findings =
+        (takes_cycles && wanted.series.is_empty()).then(|| moments::beside_cycles(bundle));
+    explanations.findings.extend(moment_findings.flatten());
+    let contradiction = explanations.contradiction_finding();
     explanations.findings.extend(contradiction);
     Ok(explanations)
 }
@@ -77,13 +78,13 @@ pub fn of_moments(bundle: &Bundle, wanted: &Wanted) -> Result<Option<Explanation
     if bundle.windows.is_some() || !wanted.pairs.is_empty() || !wanted.series.is_empty() {
         return Ok(None);
     }
-    moments::explain(bundle, wanted, bundle.series().next().is_some())
+    moments::explain_moments(bundle, wanted, bundle.all_series().next().is_some())
 }
 
 /// Whether to look for cycles because nothing else can be explained: in a recording without
 /// samples, with no pair requested.
 pub fn may_have_cycles(bundle: &Bundle, wanted: &Wanted) -> bool {
-    wanted.pairs.is_empty() && bundle.recording.is_some() && bundle.series().next().is_none()
+    wanted.pairs.is_empty() && bundle.recording.is_some() && bundle.all_series().next().is_none()
 }
 
 /// Explains the cycles found in the recording of a bundle (`traces::cycles_of`), which are series
@@ -97,7 +98,7 @@ pub fn of_cycles(
         recording::explain_by(found, recording, wanted).ok_or_else(|| no_events(recording))?;
     explanations.findings.extend(found.findings.iter().cloned());
     explanations.findings.extend(moments::beside_cycles(recording));
-    let contradiction = explanations.contradiction();
+    let contradiction = explanations.contradiction_finding();
     explanations.findings.extend(contradiction);
     Ok(explanations)
 }
@@ -128,8 +129,8 @@ const WORST: usize = 20;
 /// windows for it, those of others that can substitute it. `None` if no events were recorded, or no
 /// figure decided.
 pub fn of_answer(bundle: &Bundle, summary: &Summary) -> Option<Explanations> {
-    let deciding = deciding(summary)?;
-    if let Some(marked) = moments::marked(bundle) {
+    let deciding = find_deciding(summary)?;
+    if let Some(marked) = moments::explain_marked(bundle) {
         return Some(marked);
     }
     let Deciding { phase, series, .. } = deciding;
@@ -137,25 +138,25 @@ pub fn of_answer(bundle: &Bundle, summary: &Summary) -> Option<Explanations> {
     let Some(windows) = &bundle.windows else {
         bundle.recording.as_ref()?;
         let (series, worst) = (vec![full(series)], Some(WORST));
-        return open(bundle, &Wanted { series, worst, ..Wanted::default() }).ok();
+        return explain_samples(bundle, &Wanted { series, worst, ..Wanted::default() }).ok();
     };
     let has_windows = |series: &&SeriesSummary| {
         let mut heads = windows.windows.iter().map(|window| &window.head);
         heads.any(|head| head.phase == phase.name && head.series == series.name)
     };
-    let own = phase.series.iter().filter(|one| is_same_thread(one, series));
-    let mut names: Vec<String> = own.filter(has_windows).map(full).collect();
+    let own_series = phase.series.iter().filter(|one| is_same_thread(one, series));
+    let mut names: Vec<String> = own_series.filter(has_windows).map(full).collect();
     if names.is_empty() {
         names = stand_ins(&deciding).filter(has_windows).map(full).collect();
     }
     if names.is_empty() {
         return None;
     }
-    open(bundle, &Wanted { series: names, ..Wanted::default() }).ok()
+    explain_samples(bundle, &Wanted { series: names, ..Wanted::default() }).ok()
 }
 
 /// Explains a sample by the events around it, in the order of time. `gaps`: the recording's losses.
-pub(crate) fn explain_sample(
+pub(crate) fn explain_window(
     phase: &str,
     series: &str,
     late: LatencyInterval,
@@ -163,8 +164,8 @@ pub(crate) fn explain_sample(
     left_out: CpuSet,
     coverage: &Coverage,
 ) -> Explained {
-    let gaps = Gaps::of(events.iter().copied());
-    let explanation = explain(late, &events, coverage, &gaps);
+    let gaps = Gaps::from_events(events.iter().copied());
+    let explanation = explain_sample(late, &events, coverage, &gaps);
     Explained { phase: phase.to_owned(), series: series.to_owned(), explanation, events, left_out }
 }
 
@@ -232,7 +233,7 @@ mod tests {
         let (mut samples, place) = (0, tempfile::tempdir().expect("a directory"));
         for path in bundles(place.path()) {
             let bundle = Bundle::open(&path).expect("a bundle");
-            let all = open(&bundle, &Wanted::default()).expect("events");
+            let all = explain_samples(&bundle, &Wanted::default()).expect("events");
             for sample in &all.samples {
                 samples += 1;
                 assert!(sample.adds_up(), "{}: {:?}", path.display(), sample.explanation);

@@ -2,8 +2,8 @@
 //!
 //! Kernel events overwrite one another in buffers of the kernel. A separate thread polls new
 //! samples (`watch`), and copies the events around one of the worst so far (`capture`) before they
-//! are overwritten. The saver writes the copies ([`Flight::save`]), so a slow disk causes no delay.
-//! `worst_set` decides which samples are kept.
+//! are overwritten. The saver writes the copies ([`Flight::save_copies`]), so a slow disk causes no
+//! delay. `worst_set` decides which samples are kept.
 
 mod capture;
 mod pacer;
@@ -97,10 +97,10 @@ impl Flight {
             match start_recorder(request) {
                 Ok(recorder) => {
                     let _ = ready.send(Ok((
-                        recorder.recorded(),
-                        recorder.names(),
+                        recorder.coverage_so_far(),
+                        recorder.known_names(),
                         recorder.buffer_progress(),
-                        recorder.attached(),
+                        recorder.attached_programs(),
                     )));
                     Some(Watch::new(recorder, rule, its_pending).run(&received))
                 }
@@ -127,7 +127,7 @@ impl Flight {
     }
 
     /// Polls these series from now on, until [`Flight::settle`].
-    pub fn watch(&self, series: Vec<WatchedSeries>) {
+    pub(crate) fn watch_series(&self, series: Vec<WatchedSeries>) {
         let _ = self.commands.send(WatchCommand::Watch(series));
     }
 
@@ -160,8 +160,9 @@ impl Flight {
     }
 
     /// Hands the copies made since the last call to the saver.
-    pub fn save(&mut self) {
-        let Some(taken) = self.pending.lock().ok().and_then(|mut pending| pending.take()) else {
+    pub(crate) fn save_copies(&mut self) {
+        let Some(taken) = self.pending.lock().ok().and_then(|mut pending| pending.take_writes())
+        else {
             return;
         };
         self.document.series = taken.series;
@@ -175,13 +176,13 @@ impl Flight {
         }
         let (writer, document) = (Arc::clone(&self.writer), self.document.clone());
         let trouble = Arc::clone(&self.trouble);
-        self.saver.put(0, move || {
+        self.saver.put_job(0, move || {
             // In this order: everything in a window has a name, and there are never fewer windows
             // than before.
-            let mut outcome = writer.renew(&document);
+            let mut outcome = writer.renew_document(&document);
             for (number, window) in &taken.fresh {
                 let records: Vec<&[u8]> = window.records.iter().map(Vec::as_slice).collect();
-                outcome = outcome.and_then(|()| writer.put(*number, &window.head, &records));
+                outcome = outcome.and_then(|()| writer.add_window(*number, &window.head, &records));
             }
             for number in &taken.gone {
                 outcome = outcome.and_then(|()| writer.remove(*number));
@@ -195,7 +196,7 @@ impl Flight {
     /// Ends the recorder after writing everything; returns the findings.
     pub fn stop(mut self) -> Vec<Finding> {
         let _ = self.commands.send(WatchCommand::Stop);
-        self.save();
+        self.save_copies();
         let saved = self.saver.finish(|_| ());
         let Some((recorded, names)) = self.thread.join().ok().flatten() else {
             return vec![Finding::new("explain-died", Severity::Bad, "explain", DIED)];
@@ -204,12 +205,12 @@ impl Flight {
         let tasks = std::mem::take(&mut self.document.names.tasks);
         self.document.names = Names { tasks, ..names };
         self.document.complete = true;
-        let mut findings = self.document.findings();
+        let mut findings = self.document.limit_findings();
         let written = self.writer.finish(&self.document).map_err(|why| why.to_string());
         let first = self.trouble.get().map(ToString::to_string).or(saved.err());
         findings.extend(first.or(written.err()).map(|why| {
             let message = "not every window could be written";
-            Finding::new("windows-incomplete", Severity::Bad, "explain", message).evidence(why)
+            Finding::new("windows-incomplete", Severity::Bad, "explain", message).with_evidence(why)
         }));
         findings
     }

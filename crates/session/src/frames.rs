@@ -34,7 +34,7 @@ impl<F: Send + 'static> FrameWriter<F> {
             while let Some(frame) = next(&its_slot) {
                 write(frame);
             }
-            lock(&its_slot).is_done = true;
+            lock_slot(&its_slot).is_done = true;
             its_slot.1.notify_all();
         };
         let thread = std::thread::Builder::new().name("punctual-show".to_owned());
@@ -43,15 +43,15 @@ impl<F: Send + 'static> FrameWriter<F> {
     }
 
     /// Writes this frame next. Returns immediately.
-    pub fn put(&self, frame: F) {
-        lock(&self.slot).frame = Some(frame);
+    pub fn put_frame(&self, frame: F) {
+        lock_slot(&self.slot).frame = Some(frame);
         self.slot.1.notify_all();
     }
 
     /// Writes the last frame. Returns whether that ended in this time: a thread that still waits
     /// for its reader is left alone.
     pub fn finish(mut self, at_most: Duration) -> bool {
-        let mut slot = lock(&self.slot);
+        let mut slot = lock_slot(&self.slot);
         slot.has_ended = true;
         self.slot.1.notify_all();
         let waited = self.slot.1.wait_timeout_while(slot, at_most, |slot| !slot.is_done);
@@ -66,17 +66,17 @@ impl<F: Send + 'static> FrameWriter<F> {
 /// The next frame; `None` after the last one.
 fn next<F>(slot: &SharedSlot<F>) -> Option<F> {
     let waits = |slot: &mut Slot<F>| slot.frame.is_none() && !slot.has_ended;
-    let waited = slot.1.wait_while(lock(slot), waits);
+    let waited = slot.1.wait_while(lock_slot(slot), waits);
     waited.unwrap_or_else(PoisonError::into_inner).frame.take()
 }
 
-fn lock<F>(slot: &SharedSlot<F>) -> MutexGuard<'_, Slot<F>> {
+fn lock_slot<F>(slot: &SharedSlot<F>) -> MutexGuard<'_, Slot<F>> {
     slot.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<F> Drop for FrameWriter<F> {
     fn drop(&mut self) {
-        lock(&self.slot).has_ended = true;
+        lock_slot(&self.slot).has_ended = true;
         self.slot.1.notify_all();
     }
 }
@@ -96,10 +96,10 @@ mod tests {
             may_go.recv().expect("the test goes on");
         });
         let frames = frames.expect("a thread");
-        frames.put(1);
+        frames.put_frame(1);
         assert_eq!(has_begun.recv(), Ok(1));
         // None of these waits, and the reader takes nothing meanwhile.
-        (2..=9).for_each(|frame| frames.put(frame));
+        (2..=9).for_each(|frame| frames.put_frame(frame));
         (0..2).for_each(|_| go.send(()).expect("it waits"));
         assert!(frames.finish(LONG), "the last one is written");
         assert_eq!(has_begun.iter().collect::<Vec<_>>(), [9]);
@@ -110,7 +110,7 @@ mod tests {
         let (go, may_go) = mpsc::channel::<()>();
         let wait = move |()| assert!(may_go.recv().is_err());
         let frames = FrameWriter::start(wait).expect("a thread");
-        frames.put(());
+        frames.put_frame(());
         assert!(!frames.finish(Duration::from_millis(10)));
         drop(go);
     }

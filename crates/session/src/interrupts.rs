@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The error of something ended by a signal.
-pub fn interrupted() -> Failure {
+pub fn interruption_failure() -> Failure {
     Failure::failed("interrupted")
 }
 

@@ -9,10 +9,10 @@ pub type Listener = &'static dyn Messages;
 pub trait Messages: Sync {
     fn say(&self, text: &str);
     /// An error that does not end the command.
-    fn complain(&self, message: &str);
+    fn report_error(&self, message: &str);
     fn warn(&self, problems: &Problems);
     /// A line of progress; omitted if not wanted.
-    fn progress(&self, line: &str);
+    fn show_progress(&self, line: &str);
     /// A line of progress of a named source: bold on a terminal.
     fn progress_of(&self, name: &str, line: &str);
     /// The columns of the line that [`Messages::replace_line`] shows; `None`: no terminal, or no
@@ -26,9 +26,9 @@ pub struct Silent;
 
 impl Messages for Silent {
     fn say(&self, _: &str) {}
-    fn complain(&self, _: &str) {}
+    fn report_error(&self, _: &str) {}
     fn warn(&self, _: &Problems) {}
-    fn progress(&self, _: &str) {}
+    fn show_progress(&self, _: &str) {}
     fn progress_of(&self, _: &str, _: &str) {}
     fn line_width(&self) -> Option<usize> {
         None
@@ -37,6 +37,6 @@ impl Messages for Silent {
 }
 
 /// A path, safe to show in a message.
-pub fn shown(path: &Path) -> String {
-    punctual_core::format::plain(&path.to_string_lossy())
+pub fn display_path(path: &Path) -> String {
+    punctual_core::format::escape_unsafe(&path.to_string_lossy())
 }

@@ -45,7 +45,7 @@ impl WriteResults {
 }
 
 /// The results; locked only to count one.
-fn lock(results: &Mutex<WriteResults>) -> MutexGuard<'_, WriteResults> {
+fn lock_results(results: &Mutex<WriteResults>) -> MutexGuard<'_, WriteResults> {
     results.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -65,8 +65,8 @@ impl MetricsFile {
     }
 
     /// Replaces the file for the last time, after findings are closed.
-    pub fn conclude(&mut self, text: &str) -> Result<(), Failure> {
-        let written = self.settle().and_then(|()| write(&self.path, text));
+    pub(crate) fn write_final(&mut self, text: &str) -> Result<(), Failure> {
+        let written = self.wait_for_write().and_then(|()| write(&self.path, text));
         written
             .map_err(|why| Failure::failed(format!("cannot write {}: {why}", self.path.display())))
     }
@@ -78,37 +78,37 @@ impl MetricsFile {
             let (path, results) = (self.path.clone(), Arc::clone(&self.results));
             let started = FrameWriter::start(move |text: String| {
                 let result = write(&path, &text);
-                lock(&results).add(result);
+                lock_results(&results).add(result);
             });
             match started {
                 Ok(writer) => self.writer = Some(writer),
-                Err(why) => return lock(&self.results).add(Err(why)),
+                Err(why) => return lock_results(&self.results).add(Err(why)),
             }
         }
         if let Some(writer) = &self.writer {
-            writer.put(text);
+            writer.put_frame(text);
         }
     }
 
     /// Waits until the last version is written.
-    fn settle(&mut self) -> io::Result<()> {
+    fn wait_for_write(&mut self) -> io::Result<()> {
         let is_written = self.writer.take().is_none_or(|writer| writer.finish(END_TIMEOUT));
         if is_written { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
     /// The finding of failed writes.
-    pub fn finding(&mut self, subject: &str) -> Option<Finding> {
-        let settled = self.settle();
-        let mut results = lock(&self.results);
+    pub fn failure_finding(&mut self, subject: &str) -> Option<Finding> {
+        let settled = self.wait_for_write();
+        let mut results = lock_results(&self.results);
         if settled.is_err() {
             results.add(settled);
         }
         let WriteResults { written, failed, why } = &*results;
-        let why = why.as_ref()?;
+        let reason = why.as_ref()?;
         let message = format!("the metrics were not written {failed} of {written} times");
         let finding = Finding::new("metrics-not-written", Severity::Warning, subject, message)
-            .evidence(format!("{}: {why}", self.path.display()));
-        Some(finding.remedy(
+            .with_evidence(format!("{}: {reason}", self.path.display()));
+        Some(finding.with_remedy(
             "give --metrics a file in a directory that exists, may be written to and has room",
         ))
     }
@@ -118,7 +118,7 @@ impl MetricsFile {
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let special = fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir());
     if !special {
-        return replace(path, text);
+        return replace_file(path, text);
     }
     // Without a reader a FIFO would block the run (fifo(7)).
     let mut file = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
@@ -127,25 +127,25 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 
 /// Replaces the file atomically for readers. It is not synced: after a crash of the system there is
 /// nothing to collect.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     // The collector reads `*.prom` only.
-    let mut beside = OsString::from(".");
-    beside.push(name);
-    beside.push(format!(".{}", std::process::id()));
-    let beside = path.with_file_name(beside);
+    let mut temporary_name = OsString::from(".");
+    temporary_name.push(name);
+    temporary_name.push(format!(".{}", std::process::id()));
+    let temporary_path = path.with_file_name(temporary_name);
     // Left there by an earlier process of this id.
-    let _ = fs::remove_file(&beside);
+    let _ = fs::remove_file(&temporary_path);
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)
-        .open(&beside)
+        .open(&temporary_path)
         .and_then(|mut file| {
             file.set_permissions(Permissions::from_mode(MODE))?;
             file.write_all(text.as_bytes())
         })
-        .and_then(|()| fs::rename(&beside, path));
-    written.inspect_err(|_| drop(fs::remove_file(&beside)))
+        .and_then(|()| fs::rename(&temporary_path, path));
+    written.inspect_err(|_| drop(fs::remove_file(&temporary_path)))
 }
 
 #[cfg(test)]
@@ -167,15 +167,15 @@ mod tests {
         .expect("a FIFO");
         let mut file = MetricsFile::new(path.clone());
         file.write("nobody reads\n".to_owned());
-        assert!(file.finding("attached").is_some(), "it does not wait for a reader");
+        assert!(file.failure_finding("attached").is_some(), "it does not wait for a reader");
         let reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
         let mut reader = reader.expect("it is there");
-        file.conclude("read\n").expect("there is a reader");
+        file.write_final("read\n").expect("there is a reader");
         let mut text = [0; 16];
         let read = reader.read(&mut text).expect("it is read");
         assert_eq!(&text[..read], b"read\n");
         assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 1);
-        assert!(MetricsFile::new("/dev/null".into()).conclude("gone\n").is_ok());
+        assert!(MetricsFile::new("/dev/null".into()).write_final("gone\n").is_ok());
         assert!(!fs::metadata("/dev/null").expect("it is there").is_file());
     }
 
@@ -187,21 +187,21 @@ mod tests {
         assert!(file.is_due(MonotonicNs(5)) && !file.is_due(MonotonicNs(6)));
         assert!(file.is_due(MonotonicNs(5) + INTERVAL));
         file.write("one\n".to_owned());
-        file.settle().expect("it is written");
+        file.wait_for_write().expect("it is written");
         file.write("two\n".to_owned());
-        file.settle().expect("it is written");
+        file.wait_for_write().expect("it is written");
         assert_eq!(fs::read_to_string(&path).expect("it is there"), "two\n");
         let mode = fs::metadata(&path).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, MODE);
-        assert!(file.finding("attached").is_none());
+        assert!(file.failure_finding("attached").is_none());
         fs::remove_file(&path).expect("it is there");
         fs::create_dir(&path).expect("a directory in its place");
         file.write("three\n".to_owned());
-        let finding = file.finding("attached").expect("it failed");
+        let finding = file.failure_finding("attached").expect("it failed");
         assert_eq!(finding.message, "the metrics were not written 1 of 3 times");
-        assert!(file.conclude("four\n").is_err(), "the last ones are missing");
+        assert!(file.write_final("four\n").is_err(), "the last ones are missing");
         let mut whole = MetricsFile::new(directory.path().join("y.prom"));
-        assert!(whole.conclude("four\n").is_ok());
+        assert!(whole.write_final("four\n").is_ok());
         assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 2, "left behind");
     }
 }

@@ -19,10 +19,10 @@ pub(crate) struct ServiceManager {
 impl ServiceManager {
     /// The service manager of the environment; `None` without one, or if its socket is unusable.
     pub(crate) fn of_environment() -> Option<ServiceManager> {
-        ServiceManager::at(&env::var_os(VARIABLE)?)
+        ServiceManager::from_socket_name(&env::var_os(VARIABLE)?)
     }
 
-    fn at(name: &OsStr) -> Option<ServiceManager> {
+    fn from_socket_name(name: &OsStr) -> Option<ServiceManager> {
         let address = match name.as_bytes().split_first()? {
             (b'@', name) => SocketAddr::from_abstract_name(name),
             _ => SocketAddr::from_pathname(name),
@@ -34,7 +34,7 @@ impl ServiceManager {
     }
 
     /// Reports that the run continues. A failed message is not repeated: the next one is near.
-    pub fn alive(&mut self) {
+    pub(crate) fn report_alive(&mut self) {
         let text: &[u8] = if self.is_ready { b"WATCHDOG=1" } else { b"READY=1\nWATCHDOG=1" };
         self.is_ready |= self.socket.send_to_addr(text, &self.address).is_ok();
     }
@@ -61,23 +61,24 @@ mod tests {
             (format!("@{abstract_name}"), UnixDatagram::bind_addr(&address).expect("a socket")),
         ];
         for (name, socket) in sockets {
-            let mut manager = ServiceManager::at(OsStr::new(&name)).expect("it is there");
-            manager.alive();
+            let mut manager =
+                ServiceManager::from_socket_name(OsStr::new(&name)).expect("it is there");
+            manager.report_alive();
             assert_eq!(received(&socket), "READY=1\nWATCHDOG=1");
-            manager.alive();
+            manager.report_alive();
             assert_eq!(received(&socket), "WATCHDOG=1");
         }
-        assert!(ServiceManager::at(OsStr::new("")).is_none());
+        assert!(ServiceManager::from_socket_name(OsStr::new("")).is_none());
     }
 
     #[test]
     fn a_missing_service_manager_is_notified_again() {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("notify");
-        let mut manager = ServiceManager::at(path.as_os_str()).expect("an address");
-        manager.alive();
+        let mut manager = ServiceManager::from_socket_name(path.as_os_str()).expect("an address");
+        manager.report_alive();
         let socket = UnixDatagram::bind(&path).expect("a socket");
-        manager.alive();
+        manager.report_alive();
         assert_eq!(received(&socket), "READY=1\nWATCHDOG=1");
     }
 }

@@ -111,7 +111,7 @@ impl RunOptions {
     }
 
     /// The plan with these options applied, for a system with these CPUs.
-    pub fn apply(&self, mut plan: Plan, online: &CpuSet) -> Result<Plan, Failure> {
+    pub fn apply_to(&self, mut plan: Plan, online: &CpuSet) -> Result<Plan, Failure> {
         if let Some(directory) = &self.output {
             plan.output.clone_from(directory);
         }
@@ -129,9 +129,12 @@ impl RunOptions {
         }
         if !self.trace.is_empty() {
             // Other groups of events than in the plan.
-            let planned = plan.record.take().unwrap_or_else(|| RecordPlan::usual(online.clone()));
+            let planned = plan
+                .record
+                .take()
+                .unwrap_or_else(|| RecordPlan::with_default_events(online.clone()));
             let recording::KernelEvents { groups, tracepoints } =
-                recording::events(&self.trace, &Group::USUAL)?;
+                recording::parse_events(&self.trace, &Group::USUAL)?;
             plan.record = Some(RecordPlan { events: groups, tracepoints, ..planned });
         }
         if self.explain {

@@ -34,31 +34,31 @@ pub struct OpenedRecording<'b> {
 pub type EventStream<'b> = Merge<Box<dyn Batches + 'b>>;
 
 /// Opens the recording of a bundle; `None` if it has none.
-pub fn open(bundle: &Bundle) -> Option<OpenedRecording<'_>> {
+pub fn open_recording(bundle: &Bundle) -> Option<OpenedRecording<'_>> {
     let recording = bundle.recording.as_ref()?;
-    let mut recorded = recording.recorded();
-    recorded.findings.extend(blocks::unreadable(recording));
+    let mut recorded = recording.count_recorded();
+    recorded.findings.extend(blocks::unknown_encoding_finding(recording));
     let mut opened = OpenedRecording { recorded, bundle, recording, steps: None };
-    opened.steps = StepNames::find(recording.names(), opened.events()).map(Arc::new);
+    opened.steps = StepNames::from_events(recording.names(), opened.events()).map(Arc::new);
     Some(opened)
 }
 
 /// The recording of a bundle; without one the request is wrong.
-pub fn required(bundle: &Bundle) -> Result<OpenedRecording<'_>, Failure> {
-    let none = || {
+pub fn require_recording(bundle: &Bundle) -> Result<OpenedRecording<'_>, Failure> {
+    let no_recording = || {
         let path = bundle.directory.display();
         Failure::refused(format!("{path} has no recording of events; `punctual trace` makes one"))
     };
-    readable(bundle)?;
-    open(bundle).ok_or_else(none)
+    check_readable(bundle)?;
+    open_recording(bundle).ok_or_else(no_recording)
 }
 
 /// Checks that the recording of a bundle, if any, is readable: an unreadable one is not absent.
-pub fn readable(bundle: &Bundle) -> Result<(), Failure> {
-    let why = bundle.recording.as_ref().and_then(|recording| recording.unreadable.as_ref());
+pub fn check_readable(bundle: &Bundle) -> Result<(), Failure> {
+    let read_error = bundle.recording.as_ref().and_then(|recording| recording.unreadable.as_ref());
     let path = bundle.directory.display();
     let failed = |why| Failure::failed(format!("the recording of {path} cannot be read: {why}"));
-    why.map_or(Ok(()), |why| Err(failed(why)))
+    read_error.map_or(Ok(()), |why| Err(failed(why)))
 }
 
 impl<'b> OpenedRecording<'b> {
@@ -68,9 +68,13 @@ impl<'b> OpenedRecording<'b> {
     }
 
     /// Counts its events, and adds up CPU usage, in one pass.
-    pub fn counted(&self) -> (EventCounts, OccupancyDocument) {
-        let gaps = if self.recorded.lost() > 0 { Gaps::of(self.events()) } else { Gaps::default() };
-        let coverage = Coverage::of(&self.recorded, self.names());
+    pub fn count_events(&self) -> (EventCounts, OccupancyDocument) {
+        let gaps = if self.recorded.lost_count() > 0 {
+            Gaps::from_events(self.events())
+        } else {
+            Gaps::default()
+        };
+        let coverage = Coverage::from_recording(&self.recorded, self.names());
         let mut tracker = Tracker::new(coverage, gaps, Occupancy::default());
         let mut counts = EventCounts::default();
         self.events().for_each(|event| {
@@ -78,15 +82,15 @@ impl<'b> OpenedRecording<'b> {
             tracker.push(&event);
         });
         let (occupancy, warnings) = tracker.finish();
-        (counts, occupancy.document(warnings, self.names(), &self.recorded))
+        (counts, occupancy.to_document(warnings, self.names(), &self.recorded))
     }
 
     /// The summary for `--json`.
-    pub fn summary(&self) -> RecordingSummary {
-        let (counts, occupancy) = self.counted();
-        let switches = self.recorded.covers(Group::Sched);
+    pub fn to_summary(&self) -> RecordingSummary {
+        let (counts, occupancy) = self.count_events();
+        let switches = self.recorded.has_group(Group::Sched);
         let contradiction =
-            occupancy.contradiction(counts.group(Group::Sched)).filter(|_| switches);
+            occupancy.contradiction_finding(counts.group_count(Group::Sched)).filter(|_| switches);
         let findings = self.recorded.findings.iter().cloned().chain(contradiction).collect();
         let kinds = |kinds: &BTreeMap<&str, u64>| {
             kinds.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
@@ -96,7 +100,7 @@ impl<'b> OpenedRecording<'b> {
             (group.word().to_owned(), counted)
         };
         let named: BTreeMap<String, u64> = counts
-            .named(&self.recorded)
+            .counts_by_name(&self.recorded)
             .iter()
             .map(|(name, count)| ((*name).to_owned(), *count))
             .collect();
@@ -112,26 +116,26 @@ impl<'b> OpenedRecording<'b> {
                 .collect(),
             points: counts.points,
             calls: counts.calls,
-            lost: self.recorded.lost(),
+            lost: self.recorded.lost_count(),
             contradictions: switches.then_some(occupancy.contradictions),
             recorded: Recorded { findings, ..self.recorded.clone() },
         }
     }
 
     pub fn events(&self) -> EventStream<'b> {
-        self.window(MonotonicNs(i64::MIN), MonotonicNs(i64::MAX))
+        self.events_between(MonotonicNs(i64::MIN), MonotonicNs(i64::MAX))
     }
 
     /// The events from `from` to `to`, both included; blocks without any of them are not read.
-    pub fn window(&self, from: MonotonicNs, to: MonotonicNs) -> EventStream<'b> {
+    pub(crate) fn events_between(&self, from: MonotonicNs, to: MonotonicNs) -> EventStream<'b> {
         let named = |batches: Box<dyn Batches + 'b>| -> Box<dyn Batches + 'b> {
             match &self.steps {
                 Some(steps) => Box::new(NamedSteps { batches, steps: steps.clone() }),
                 None => batches,
             }
         };
-        let kernel = blocks::sources(self.recording, from, to).map(named);
-        Merge::new(kernel.chain(sources(self.bundle, from, to)))
+        let kernel = blocks::block_sources(self.recording, from, to).map(named);
+        Merge::new(kernel.chain(sample_sources(self.bundle, from, to)))
     }
 }
 
@@ -144,20 +148,20 @@ struct NamedSteps<'b> {
 impl Batches for NamedSteps<'_> {
     fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
         let before = events.len();
-        let more = self.batches.next_batch(events);
-        events[before..].iter_mut().for_each(|event| self.steps.name(event));
-        more
+        let has_more = self.batches.next_batch(events);
+        events[before..].iter_mut().for_each(|event| self.steps.name_event(event));
+        has_more
     }
 }
 
 /// A source for each series with samples on CLOCK_MONOTONIC, numbered as in the bundle.
-pub fn sources<'b>(
+pub(crate) fn sample_sources<'b>(
     bundle: &'b Bundle,
     from: MonotonicNs,
     to: MonotonicNs,
 ) -> impl Iterator<Item = Box<dyn Batches + 'b>> {
     let numbered = bundle
-        .series()
+        .all_series()
         .enumerate()
         .filter(|(_, (_, series))| series.meta.clock == Clock::Monotonic);
     numbered.map(move |(number, (_, series))| {
@@ -177,7 +181,7 @@ impl Batches for RecordedSamples<'_> {
     fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
         // Unreadable samples are reported where they are shown.
         let Some((series, log)) =
-            self.series.take().and_then(|series| Some((series, series.log().ok()?)))
+            self.series.take().and_then(|series| Some((series, series.load_log().ok()?)))
         else {
             return false;
         };

@@ -45,11 +45,11 @@ pub fn programs_of(program: &Path, arguments: &[String]) -> BTreeSet<PathBuf> {
 
 /// Whether a process exists and is not a zombie.
 pub fn is_there(pid: u32) -> bool {
-    state(pid).is_some_and(|state| !['Z', 'X'].contains(&state))
+    process_state(pid).is_some_and(|state| !['Z', 'X'].contains(&state))
 }
 
 /// The state of a process, as in proc_pid_stat(5).
-pub fn state(pid: u32) -> Option<char> {
+pub(crate) fn process_state(pid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
 }

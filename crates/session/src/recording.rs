@@ -16,7 +16,7 @@ use punctual_core::event::Recorded;
 use punctual_core::{CpuSet, Finding, Policy, Priority};
 use punctual_record::AttachedPrograms;
 use punctual_sys::attributes::{self, Scheduling};
-pub use request::{BUFFER, KernelEvents, RecordingWanted, WantedProbes, events};
+pub use request::{BUFFER, KernelEvents, RecordingWanted, WantedProbes, parse_events};
 pub(crate) use sources::Sources;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -57,7 +57,7 @@ impl Recording {
             settle_thread(&wanted.thread_cpus);
             match Drain::start(&bundle, wanted, its_progress) {
                 Ok(drain) => {
-                    let _ = ready.send(Ok((drain.findings().to_vec(), drain.attached())));
+                    let _ = ready.send(Ok((drain.findings().to_vec(), drain.attached_programs())));
                     Some(drain.run(&its_stop))
                 }
                 Err(failure) => {
@@ -85,10 +85,10 @@ impl Recording {
 
     /// Stops: removes the recorders, writes the rest, and saves the document durably.
     pub fn stop(mut self) -> Result<RecordingResult, Failure> {
-        self.end().ok_or_else(|| Failure::failed(DIED))
+        self.stop_thread().ok_or_else(|| Failure::failed(DIED))
     }
 
-    fn end(&mut self) -> Option<RecordingResult> {
+    fn stop_thread(&mut self) -> Option<RecordingResult> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take()?;
         thread.thread().unpark();
@@ -99,7 +99,7 @@ impl Recording {
 /// If its companion could not begin: nothing of it stays in tracefs.
 impl Drop for Recording {
     fn drop(&mut self) {
-        self.end();
+        self.stop_thread();
     }
 }
 
@@ -112,18 +112,18 @@ pub(crate) fn settle_thread(cpus: &CpuSet) {
         // Elsewhere it disturbs more, and is seen in the recording.
         let _ = attributes::set_affinity(0, cpus);
     }
-    hasten();
+    raise_priority();
 }
 
 /// If many tasks want its CPU, or real-time tasks hold the one that it last ran on, buffers fill
 /// while the thread waits. At the lowest real-time priority it is moved wherever such a task may
 /// run (kernel/sched/rt.c, push and pull); without that right it takes its turn, an early one if
 /// allowed.
-fn hasten() {
-    let least = Scheduling::new(Policy::Fifo, Priority::new(1));
+fn raise_priority() {
+    let lowest_realtime = Scheduling::new(Policy::Fifo, Priority::new(1));
     let early = Scheduling { nice: -20, ..Scheduling::new(Policy::Other, None) };
-    let _ =
-        attributes::set_scheduling(0, &least).or_else(|_| attributes::set_scheduling(0, &early));
+    let _ = attributes::set_scheduling(0, &lowest_realtime)
+        .or_else(|_| attributes::set_scheduling(0, &early));
 }
 
 /// The state of a recording.

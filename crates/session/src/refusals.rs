@@ -49,20 +49,20 @@ impl RefusalWatch {
     }
 
     /// The refusals so far, if there are new events or losses.
-    pub fn news(&mut self) -> Option<Vec<RefusedCall>> {
+    pub fn new_refusals(&mut self) -> Option<Vec<RefusedCall>> {
         let RefusalWatch { recorder, calls, events, lost } = self;
         let before = (events.len(), *lost);
         recorder.drain(&mut |_, bytes| {
             let room = MAX_EVENTS.saturating_sub(events.len());
             events.extend(wire::decode(bytes).flatten().take(room));
         });
-        *lost = recorder.losses().iter().any(|(_, lost)| *lost > 0);
+        *lost = recorder.losses_by_cpu().iter().any(|(_, lost)| *lost > 0);
         if before == (events.len(), *lost) {
             return None;
         }
         // A call may begin on one CPU and end on another.
         events.sort_by_key(|event| event.at);
-        Some(refusals(events, calls, *lost))
+        Some(find_refusals(events, calls, *lost))
     }
 }
 
@@ -70,7 +70,11 @@ impl RefusalWatch {
 type Key = (u32, u32, Option<u64>, i64, bool);
 
 /// The calls that ended with an error. Where events were lost, an entry may be among them.
-fn refusals(events: &[Event], calls: &BTreeMap<u32, &'static str>, lost: bool) -> Vec<RefusedCall> {
+fn find_refusals(
+    events: &[Event],
+    calls: &BTreeMap<u32, &'static str>,
+    lost: bool,
+) -> Vec<RefusedCall> {
     let mut entered: BTreeMap<u32, (u32, u64)> = BTreeMap::new();
     let mut refused: BTreeMap<Key, u64> = BTreeMap::new();
     for event in events {
@@ -80,10 +84,10 @@ fn refusals(events: &[Event], calls: &BTreeMap<u32, &'static str>, lost: bool) -
             }
             EventKind::SyscallExit { number, result } => {
                 let began = entered.remove(&event.tid.0).filter(|(begun, _)| *begun == number);
-                let asked = began.filter(|_| calls.get(&number) == Some(&SETSCHEDULER));
+                let setscheduler_call = began.filter(|_| calls.get(&number) == Some(&SETSCHEDULER));
                 if result < 0 {
-                    let asked = asked.map(|(_, second)| second & !RESET_ON_FORK);
-                    let key = (event.tid.0, number, asked, result, began.is_some() || lost);
+                    let asked_policy = setscheduler_call.map(|(_, second)| second & !RESET_ON_FORK);
+                    let key = (event.tid.0, number, asked_policy, result, began.is_some() || lost);
                     *refused.entry(key).or_default() += 1;
                 }
             }
@@ -92,15 +96,15 @@ fn refusals(events: &[Event], calls: &BTreeMap<u32, &'static str>, lost: bool) -
     }
     let call = |((thread, number, asked, result, began), times): (Key, u64)| {
         let call = (*calls.get(&number)?).to_owned();
-        let policy = asked.and_then(|of| attributes::policy(u32::try_from(of).ok()?));
-        let (error, without_entry) = (error(-result), !began);
+        let policy = asked.and_then(|of| attributes::policy_from_number(u32::try_from(of).ok()?));
+        let (error, without_entry) = (error_name(-result), !began);
         Some(RefusedCall { thread, call, policy, error, without_entry, times })
     };
     refused.into_iter().filter_map(call).collect()
 }
 
 /// The name of an error of these calls.
-fn error(number: i64) -> String {
+fn error_name(number: i64) -> String {
     const NAMES: [(i32, &str); 7] = [
         (libc::EPERM, "EPERM"),
         (libc::EACCES, "EACCES"),
@@ -121,8 +125,8 @@ mod tests {
 
     fn shown(events: &[Event], lost: bool) -> Vec<(u32, String, bool, u64)> {
         let calls = BTreeMap::from([(144, "sched_setscheduler"), (151, "mlockall")]);
-        let all = refusals(events, &calls, lost).into_iter();
-        all.map(|one| (one.thread, one.words(), one.without_entry, one.times)).collect()
+        let all = find_refusals(events, &calls, lost).into_iter();
+        all.map(|one| (one.thread, one.format_refusal(), one.without_entry, one.times)).collect()
     }
 
     #[test]

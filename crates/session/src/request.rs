@@ -1,7 +1,7 @@
 //! From the file that the user named to a plan for this system.
 
 use crate::exit::Failure;
-use crate::messages::{Listener, shown};
+use crate::messages::{Listener, display_path};
 use crate::options::RunOptions;
 use crate::programs::find_program;
 use punctual_core::CpuSet;
@@ -41,14 +41,14 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     // One byte above the maximum shows that there are too many.
     let limit = MAX_FILE_BYTES as u64 + 1;
     let read = file.and_then(|file| file.take(limit).read_to_end(&mut bytes));
-    read.map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(path))))?;
+    read.map_err(|why| Failure::refused(format!("cannot read {}: {why}", display_path(path))))?;
     Ok(bytes)
 }
 
 /// Reads an experiment file without asking the system anything.
-pub fn load(path: &Path, allow_unknown: bool) -> Result<Loaded, Failure> {
+pub fn load_experiment(path: &Path, allow_unknown: bool) -> Result<Loaded, Failure> {
     let bytes = read(path)?;
-    let experiment = punctual_plan::load(path, &bytes, &LoadOptions { allow_unknown })?;
+    let experiment = punctual_plan::load_experiment(path, &bytes, &LoadOptions { allow_unknown })?;
     Ok(Loaded { experiment, bytes })
 }
 
@@ -101,31 +101,35 @@ impl ExperimentRequest {
         ExperimentRequest { path, bytes, stamp, ..ExperimentRequest::default() }
     }
 
-    fn options(&self) -> LoadOptions {
+    fn load_options(&self) -> LoadOptions {
         LoadOptions { allow_unknown: self.allow_unknown }
     }
 
     /// The target that it runs on.
-    pub fn target(&self) -> Result<TargetPlan, Failure> {
-        let target =
-            punctual_plan::target(&self.path, &self.bytes, &self.options(), self.target.as_deref());
+    pub fn target_plan(&self) -> Result<TargetPlan, Failure> {
+        let target = punctual_plan::read_target(
+            &self.path,
+            &self.bytes,
+            &self.load_options(),
+            self.target.as_deref(),
+        );
         Ok(target?)
     }
 
     /// Reads the experiment without asking any system.
     pub fn load(&self) -> Result<Loaded, Failure> {
-        let read = punctual_plan::load(&self.path, &self.bytes, &self.options());
+        let read = punctual_plan::load_experiment(&self.path, &self.bytes, &self.load_options());
         Ok(Loaded { experiment: read?, bytes: self.bytes.clone() })
     }
 
     /// Resolves the experiment for this system; warnings are shown, errors end it.
     pub fn resolve(&self, messages: Listener) -> Result<(Loaded, Plan), Failure> {
-        let files = Root::system();
-        let (mut online, present) = (cpus(&files, "online")?, cpus(&files, "present")?);
+        let files = Root::from_system();
+        let (mut online, present) = (read_cpus(&files, "online")?, read_cpus(&files, "present")?);
         if self.without_smt() {
             online = first_threads(&files, &online);
         }
-        self.resolve_for(online, present, memory(&files)?, messages)
+        self.resolve_for(online, present, read_total_memory(&files)?, messages)
     }
 
     /// Whether it takes all but the first thread of each core offline.
@@ -152,29 +156,33 @@ impl ExperimentRequest {
             stamp,
             force: self.force,
         };
-        let read =
-            punctual_plan::load_and_resolve(&self.path, &self.bytes, &self.options(), &context);
+        let read = punctual_plan::load_and_resolve(
+            &self.path,
+            &self.bytes,
+            &self.load_options(),
+            &context,
+        );
         let (experiment, mut resolved) = read?;
         if !resolved.warnings.is_empty() {
             messages.warn(&resolved.warnings);
         }
-        resolved.plan.target = self.target()?;
+        resolved.plan.target = self.target_plan()?;
         Ok((Loaded { experiment, bytes: self.bytes.clone() }, resolved.plan))
     }
 }
 
 /// The CPUs that are online.
 pub fn online_cpus() -> Result<CpuSet, Failure> {
-    cpus(&Root::system(), "online")
+    read_cpus(&Root::from_system(), "online")
 }
 
-fn cpus(files: &dyn Files, which: &str) -> Result<CpuSet, Failure> {
+fn read_cpus(files: &dyn Files, which: &str) -> Result<CpuSet, Failure> {
     let path = format!("/sys/devices/system/cpu/{which}");
     let text = files.read_trimmed(&path).map_err(Failure::failed)?;
     text.parse().map_err(|why| Failure::failed(format!("{path}: {why}")))
 }
 
-fn memory(files: &dyn Files) -> Result<u64, Failure> {
+fn read_total_memory(files: &dyn Files) -> Result<u64, Failure> {
     let text = files.read("/proc/meminfo").map_err(Failure::failed)?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib: Option<u64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());

@@ -30,7 +30,7 @@ mod work;
 
 pub use ending::FinishedRun;
 pub use entries::rows::{CpuRow, TopEntry};
-pub use phase_run::{LoadCounts, PhaseRun, views};
+pub use phase_run::{LoadCounts, PhaseRun, phase_views};
 pub use program::AttachedTo;
 pub use series::SeriesRun;
 
@@ -89,7 +89,7 @@ pub struct RunContext {
 
 /// A run without an end says so; one of a command ends with it.
 fn without_end(plan: &Plan, attached: Option<&AttachedTo>) -> Option<&'static str> {
-    let endless = !plan.phases.iter().all(PhasePlan::ends);
+    let endless = !plan.phases.iter().all(PhasePlan::has_end);
     match attached.map(|attached| &attached.program) {
         _ if !endless => None,
         Some(Some(CycleTarget::Command { .. })) => None,
@@ -99,34 +99,34 @@ fn without_end(plan: &Plan, attached: Option<&AttachedTo>) -> Option<&'static st
 }
 
 /// Runs the plan and writes a bundle. On an error there is no bundle.
-pub fn run(
+pub fn run_plan(
     plan: &Plan,
     loaded: &Loaded,
     context: RunContext,
     watcher: &mut dyn RunWatcher,
 ) -> Result<FinishedRun, Failure> {
-    let seeded = plan.seeded();
-    let files = Root::system();
+    let seeded = plan.to_seeded();
+    let files = Root::from_system();
     let interrupts = SignalRequests::listen()?;
     open_files(plan)?;
-    watcher.preparing("checking the requirements of the experiment");
-    rehearse(plan)?;
+    watcher.show_preparation("checking the requirements of the experiment");
+    rehearse_phases(plan)?;
     if let Some(line) = without_end(plan, context.attached.as_ref()) {
-        context.messages.progress(line);
+        context.messages.show_progress(line);
     }
     let origin = if context.attached.is_some() { "attach" } else { "run" };
     let mut writer =
         BundleWriter::create(&plan.output, &plan.name, origin).map_err(Failure::refused)?;
     // If nothing was started, nothing is left behind. Dropping a partition undoes it, at any early
     // return.
-    let mut unfinished = UnfinishedBundle::of(writer.directory());
-    let fixed = fixed::HeldSettings::make(plan, context.messages)?;
-    let make = |asked| partition::HeldPartition::make(asked, plan, context.messages);
+    let mut unfinished = UnfinishedBundle::from_directory(writer.directory());
+    let fixed = fixed::HeldSettings::fix_settings(plan, context.messages)?;
+    let make = |asked| partition::HeldPartition::create(asked, plan, context.messages);
     let (made, found) = plan.partition.as_ref().map(make).transpose()?.unzip();
     let partition = match made {
         Some(made) => Some(made),
         None if context.attached.is_some() => None,
-        None => partition::HeldPartition::join(plan, context.messages)?,
+        None => partition::HeldPartition::join_standing(plan, context.messages)?,
     };
     // An attachment has no experiment file.
     let file = context.attached.is_none().then_some(loaded);
@@ -154,17 +154,17 @@ pub fn run(
         interrupts,
         messages: context.messages,
     };
-    watcher.preparing("reading the system configuration");
+    watcher.show_preparation("reading the system configuration");
     let environment = capture_environment(&run, &files)?;
     if run.attached.is_none() {
         check_host(&mut run, &files, environment, context.differs)?;
     }
-    calibrate(&mut run, watcher).map_err(Failure::failed)?;
+    calibrate_recording(&mut run, watcher).map_err(Failure::failed)?;
     if plan.record.is_some() || plan.explain.is_some() {
-        watcher.preparing("starting the recorder");
+        watcher.show_preparation("starting the recorder");
     }
     let metrics = run.metrics.clone();
-    run.companions = companions(&mut run, metrics)?;
+    run.companions = start_companions(&mut run, metrics)?;
     signals::prepare_waking()
         .map_err(|why| Failure::failed(format!("cannot install a signal handler: {why}")))?;
 
@@ -184,7 +184,7 @@ pub fn run(
         run.unwritten.extend(of_companion.unwritten);
     }
     run.findings.extend(left);
-    Ok(ending::end(run, phases, outcome, context.further))
+    Ok(ending::end_run(run, phases, outcome, context.further))
 }
 
 fn write_request(
@@ -195,14 +195,14 @@ fn write_request(
     let write = |of: &Loaded| writer.write_experiment(of.kept_as(), &of.bytes);
     loaded.map(write).transpose()?;
     writer.write_plan(&plan.to_toml())?;
-    writer.set_machine(machine::name())?;
+    writer.set_machine(machine::machine_name())?;
     plan.published.iter().try_for_each(|published| writer.write_published(published))
 }
 
 /// Measures the cost of recording, if planned; the bundle has the result, or why there is none.
-fn calibrate(run: &mut Run, watcher: &mut dyn RunWatcher) -> Result<(), BundleError> {
+fn calibrate_recording(run: &mut Run, watcher: &mut dyn RunWatcher) -> Result<(), BundleError> {
     let wanted = match &run.attached {
-        None => run.plan.calibration(),
+        None => run.plan.calibration_decision(),
         Some(attached) if attached.program.is_none() => Fact::NotAsked,
         Some(_) if run.plan.calibrate == Some(true) => Fact::Known(()),
         Some(_) => Fact::Unavailable(calibration::NOT_ASKED_OF_A_PROGRAM.to_owned()),
@@ -211,23 +211,23 @@ fn calibrate(run: &mut Run, watcher: &mut dyn RunWatcher) -> Result<(), BundleEr
         Fact::NotAsked => return Ok(()),
         Fact::Unavailable(why) => Fact::Unavailable(why),
         Fact::Known(()) => {
-            watcher.preparing(calibration::PREPARING);
-            let held = preparation::prepare(false, run.plan.dma_latency.0, None);
+            watcher.show_preparation(calibration::PREPARING);
+            let held_settings = preparation::prepare_process(false, run.plan.dma_latency.0, None);
             let placement = measure::PartitionPlacement(run.partition.as_ref());
             let directory = run.writer.directory();
             let setup = match run.attached {
                 None => Setup::of_plan(run.plan, &placement, directory),
                 Some(_) => request::online_cpus()
                     .ok()
-                    .map(|cpus| Setup::on(cpus.first().unwrap_or(0), directory)),
+                    .map(|cpus| Setup::with_cpu(cpus.first_cpu().unwrap_or(0), directory)),
             };
             let measured = match setup.zip(Recorders::of_plan(run.plan)) {
-                Some((setup, recorders)) => {
-                    calibration::measure(&setup, recorders, &|| !run.interrupts.end_requested())
-                }
+                Some((setup, recorders)) => calibration::measure_cost(&setup, recorders, &|| {
+                    !run.interrupts.end_requested()
+                }),
                 None => Err("only test points are recorded".to_owned()),
             };
-            drop(held);
+            drop(held_settings);
             measured.map_or_else(Fact::Unavailable, Fact::Known)
         }
     };
@@ -235,7 +235,7 @@ fn calibrate(run: &mut Run, watcher: &mut dyn RunWatcher) -> Result<(), BundleEr
 }
 
 /// Starts everything that runs beside measuring: all of it is in force when this returns.
-fn companions(
+fn start_companions(
     run: &mut Run<'_>,
     metrics: Option<SharedMetrics>,
 ) -> Result<Vec<Box<dyn Companion>>, Failure> {
@@ -244,7 +244,8 @@ fn companions(
     let (bundle, cpus) = (writer.directory(), &plan.controller_cpus);
     let backend = attached.as_ref().map_or(Backend::Auto, |attached| attached.backend);
     let by_backend = |wanted: RecordingWanted| RecordingWanted { backend, ..wanted };
-    let record = |record| Recording::start(bundle, by_backend(RecordingWanted::of(record, cpus)));
+    let record =
+        |record| Recording::start(bundle, by_backend(RecordingWanted::from_plan(record, cpus)));
     let mut recording = plan.record.as_ref().map(record).transpose()?;
     let explain = plan.explain.as_ref().filter(|explain| explain.worst > 0);
     let mut flight = None;
@@ -271,9 +272,9 @@ fn companions(
                 findings.push(recorded_instead(&why));
             }
             Err(_) if backend == Backend::Tracefs => {
-                let why =
+                let reason =
                     "--explain with --backend tracefs needs sched among the events of --trace";
-                return Err(Failure::refused(why));
+                return Err(Failure::refused(reason));
             }
             Err(why) => return Err(why),
         }
@@ -283,16 +284,16 @@ fn companions(
     let measured = plan.phases.iter().flat_map(|phase| &phase.measures);
     let measured = measured.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
     // Windows and accounts are written before a command starts that may read them.
-    let all = [
-        flight.map(Explaining::new).map(boxed),
-        recording.map(boxed),
-        accounting.map(boxed),
-        Some(boxed(HeatWatch::on(&measured))),
-        plan.on_violation.as_ref().map(hook).map(boxed),
-        ServiceManager::of_environment().map(boxed),
-        metrics.map(boxed),
+    let all_companions = [
+        flight.map(Explaining::new).map(box_companion),
+        recording.map(box_companion),
+        accounting.map(box_companion),
+        Some(box_companion(HeatWatch::with_cpus(&measured))),
+        plan.on_violation.as_ref().map(hook).map(box_companion),
+        ServiceManager::of_environment().map(box_companion),
+        metrics.map(box_companion),
     ];
-    Ok(all.into_iter().flatten().collect())
+    Ok(all_companions.into_iter().flatten().collect())
 }
 
 fn records_switches(plan: &Plan) -> bool {
@@ -310,13 +311,13 @@ fn recorded_instead(why: &Failure) -> Finding {
 }
 
 fn instead_of_flight(message: String, why: &Failure) -> Finding {
-    let why = why.render(false);
-    let why = why.lines().next().unwrap_or_default();
+    let rendered = why.render(false);
+    let first_line = rendered.lines().next().unwrap_or_default();
     Finding::new("explained-from-recording", Severity::Advice, "explain", message)
-        .evidence(why.strip_prefix(flight::NOT_EXPLAINED).unwrap_or(why))
+        .with_evidence(first_line.strip_prefix(flight::NOT_EXPLAINED).unwrap_or(first_line))
 }
 
-fn boxed<C: Companion + 'static>(companion: C) -> Box<dyn Companion> {
+fn box_companion<C: Companion + 'static>(companion: C) -> Box<dyn Companion> {
     Box::new(companion)
 }
 
@@ -340,28 +341,30 @@ fn open_files(plan: &Plan) -> Result<(), Failure> {
     if is_enough(limit.current) || is_enough(limit.maximum) && raised() {
         return Ok(());
     }
-    let most = limit.current.unwrap_or(u64::MAX);
+    let file_limit = limit.current.unwrap_or(u64::MAX);
     Err(Failure::refused(format!(
-        "this run needs {needed} open files and the limit is {most}: raise it (ulimit -n)"
+        "this run needs {needed} open files and the limit is {file_limit}: raise it (ulimit -n)"
     )))
 }
 
 /// Acquires and releases the resources of later phases before the first one begins: a run that must
 /// fail later is refused. Those of the first phase are acquired when it is prepared, before
 /// anything starts.
-fn rehearse(plan: &Plan) -> Result<(), Failure> {
+fn rehearse_phases(plan: &Plan) -> Result<(), Failure> {
     for phase in plan.phases.iter().skip(1) {
         let of_threads = phase.measures.iter().filter(|measure| measure.workload.has_threads());
-        let orders = of_threads.map(|measure| mapping::order(measure, 0, plan, &Arc::default()));
+        let orders =
+            of_threads.map(|measure| mapping::measure_config(measure, 0, plan, &Arc::default()));
         // All at once, as in the phase: some resources are exclusive.
-        let asked: Result<Vec<_>, _> = orders.map(|order| measure::ask(&order)).collect();
-        asked.map_err(|why| Failure::refused(format!("phase {}: {why}", phase.name)))?;
+        let acquired: Result<Vec<_>, _> =
+            orders.map(|order| measure::acquire_resources(&order)).collect();
+        acquired.map_err(|why| Failure::refused(format!("phase {}: {why}", phase.name)))?;
         let is_program = |one: &MeasurePlan| matches!(one.workload, Workload::Program(_));
         if phase.measures.iter().any(is_program) {
-            Cycles::rehearse()?;
+            Cycles::check_support()?;
         }
         let is_entries = |one: &&MeasurePlan| matches!(one.workload, Workload::Entries(_));
-        phase.measures.iter().filter(is_entries).try_for_each(EntriesRun::rehearse)?;
+        phase.measures.iter().filter(is_entries).try_for_each(EntriesRun::check_support)?;
     }
     Ok(())
 }
@@ -380,7 +383,7 @@ fn guard_for(plan: &Plan) -> Result<Option<Guarded>, Failure> {
 
 /// Writes the environment into the bundle.
 fn capture_environment(run: &Run, files: &Root) -> Result<Environment, Failure> {
-    let environment = environment::capture(files);
+    let environment = environment::capture_environment(files);
     run.writer.write_document("environment", &environment).map_err(Failure::failed)?;
     Ok(environment)
 }
@@ -397,12 +400,13 @@ fn check_host(
     let cpus = run.partition.as_ref().map_or(measured, |partition| partition.cpus().clone());
     // A run on all CPUs has reserved none.
     let everywhere =
-        environment.topology.online.known().is_none_or(|online| online.is_subset(&cpus));
+        environment.topology.online.known_value().is_none_or(|online| online.is_subset(&cpus));
     let output = std::path::absolute(run.writer.directory())
         .unwrap_or_else(|_| run.writer.directory().to_owned());
-    let context = check::Context::of(files, environment, (!everywhere).then_some(cpus))
-        .output(output.to_string_lossy());
-    let results = check::run(&context);
+    let context =
+        check::Context::from_environment(files, environment, (!everywhere).then_some(cpus))
+            .with_output(output.to_string_lossy());
+    let results = check::evaluate_all(&context);
     run.writer
         .write_document("check", &serde_json::json!({ "rules": &results }))
         .map_err(Failure::failed)?;
@@ -417,5 +421,5 @@ fn differs_from_what_ships(differs: &str) -> Finding {
         "this is not a release build of punctual ({differs}): the measuring code is optimized the \
          same, but collecting and showing the results needs more memory and CPU time"
     );
-    Finding::new("not-a-release-build", Severity::Note, "system", message).remedy("./x build")
+    Finding::new("not-a-release-build", Severity::Note, "system", message).with_remedy("./x build")
 }

@@ -49,7 +49,7 @@ impl Saver {
 
     /// Starts the thread, on these CPUs.
     pub(crate) fn start(cpus: &CpuSet) -> io::Result<Saver> {
-        let (saver, jobs) = Saver::queue(ROOM);
+        let (saver, jobs) = Saver::with_queue(ROOM);
         let cpus = cpus.clone();
         let body = move || {
             if !cpus.is_empty() {
@@ -66,7 +66,7 @@ impl Saver {
     }
 
     /// A saver with the other end of its queue.
-    pub(crate) fn queue(room: usize) -> (Saver, Receiver<Job>) {
+    pub(crate) fn with_queue(room: usize) -> (Saver, Receiver<Job>) {
         let (jobs, received) = mpsc::channel();
         let (waiting, is_behind) = (Arc::default(), Arc::default());
         (Saver(Some(Queue { jobs, waiting, room, is_behind })), received)
@@ -78,7 +78,7 @@ impl Saver {
     }
 
     /// Hands over a write with this many bytes of samples. Returns immediately.
-    pub(crate) fn put(&self, bytes: usize, job: impl FnOnce() + Send + 'static) {
+    pub(crate) fn put_job(&self, bytes: usize, job: impl FnOnce() + Send + 'static) {
         let Some(queue) = &self.0 else { return job() };
         queue.waiting.fetch_add(bytes, Relaxed);
         let waiting = Arc::clone(&queue.waiting);
@@ -100,7 +100,7 @@ impl Saver {
         let Some(queue) = &self.0 else { return };
         queue.is_behind.store(true, Relaxed);
         let is_behind = Arc::clone(&queue.is_behind);
-        self.put(0, move || is_behind.store(false, Relaxed));
+        self.put_job(0, move || is_behind.store(false, Relaxed));
     }
 
     /// Returns once everything handed over so far is written; `on_slow` gets what it waits for.
@@ -110,7 +110,7 @@ impl Saver {
     pub(crate) fn finish(&self, on_slow: impl FnOnce(&str)) -> Result<(), String> {
         let Some(queue) = &self.0 else { return Ok(()) };
         let (done, written) = mpsc::sync_channel(1);
-        self.put(0, move || {
+        self.put_job(0, move || {
             let _ = done.send(());
         });
         let mut result = written.recv_timeout(SLOW);
@@ -141,7 +141,7 @@ mod tests {
         let written = Arc::<Mutex<Vec<usize>>>::default();
         for number in 0..100 {
             let written = Arc::clone(&written);
-            saver.put(8, move || written.lock().expect("unpoisoned").push(number));
+            saver.put_job(8, move || written.lock().expect("unpoisoned").push(number));
         }
         saver.finish(|text| panic!("{text}")).expect("written");
         assert_eq!(*written.lock().expect("unpoisoned"), (0..100).collect::<Vec<_>>());
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn a_full_queue_and_a_waiting_checkpoint_are_known_until_they_are_written() {
-        let (saver, jobs) = Saver::queue(100);
-        saver.put(60, || ());
+        let (saver, jobs) = Saver::with_queue(100);
+        saver.put_job(60, || ());
         saver.end_checkpoint();
         assert!(saver.has_room(40) && !saver.has_room(41) && saver.is_behind());
         jobs.try_iter().for_each(|job| job());

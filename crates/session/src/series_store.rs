@@ -10,7 +10,7 @@ pub(crate) use files::SeriesFiles;
 use punctual_bundle::observed::ObservedSamples;
 use punctual_bundle::state::SeriesState;
 use punctual_bundle::{BundleError, LineKeeper, SeriesAccount, SeriesMeta, SeriesWriter};
-use punctual_core::format::counted;
+use punctual_core::format::count_with_noun;
 use punctual_core::{
     Clock, ClockNs, Fact, Finding, MonotonicNs, Nanos, Sample, SampleWindow, SeriesData,
     SeriesShape, Severity,
@@ -72,11 +72,12 @@ impl KeptSeries {
 
     /// From now on every five minutes have a line; the log keeps the newest samples.
     pub(crate) fn keep_lines(&mut self) {
-        self.lines = Some(LineKeeper::new(clock::now(Clock::Realtime).ns(), self.now()));
+        self.lines =
+            Some(LineKeeper::new(clock::read_clock(Clock::Realtime).ns(), self.current_time()));
     }
 
-    fn now(&self) -> ClockNs {
-        clock::now(self.meta.clock)
+    fn current_time(&self) -> ClockNs {
+        clock::read_clock(self.meta.clock)
     }
 
     /// Adds an interval on CLOCK_MONOTONIC; `missed` periods preceded it.
@@ -88,7 +89,7 @@ impl KeptSeries {
         missed: u64,
     ) -> Sample {
         let sample = Sample { seq, due: ClockNs(due.ns()), woke: ClockNs(woke.ns()), cpu };
-        self.state.data.record(&sample, missed);
+        self.state.data.record_sample(&sample, missed);
         let latency = sample.latency();
         let one =
             SampleWindow { start: sample.due, count: 1, min: latency, max: latency, sum: latency };
@@ -110,9 +111,9 @@ impl KeptSeries {
 
     /// Adds samples to the log that the statistics have already. After a failed write only
     /// statistics continue. Returns whether none failed so far.
-    pub fn append(&mut self, samples: &[Sample]) -> bool {
-        self.files.append(samples);
-        self.trouble().is_none()
+    pub fn append_samples(&mut self, samples: &[Sample]) -> bool {
+        self.files.append_samples(samples);
+        self.write_error().is_none()
     }
 
     /// Adds ended windows to the log.
@@ -125,7 +126,7 @@ impl KeptSeries {
     /// Saves the current state, for a reader after a kill, unless the last one still waits for the
     /// disk. Returns whether it did.
     pub fn checkpoint(&mut self) -> bool {
-        let now = self.now();
+        let now = self.current_time();
         if self.lines.as_ref().is_some_and(|lines| lines.is_due(now)) {
             self.end_line();
         }
@@ -133,7 +134,7 @@ impl KeptSeries {
             self.append_pending();
             return false;
         }
-        self.save(SeriesWriter::checkpoint);
+        self.save_state(SeriesWriter::save_checkpoint);
         true
     }
 
@@ -142,36 +143,40 @@ impl KeptSeries {
         let last = self.window.take();
         self.append_windows(last);
         self.end_line();
-        self.save(SeriesWriter::finish);
+        self.save_state(SeriesWriter::finish);
     }
 
-    fn save(&mut self, write: fn(&mut SeriesWriter, &SeriesState) -> Result<(), BundleError>) {
+    fn save_state(
+        &mut self,
+        write: fn(&mut SeriesWriter, &SeriesState) -> Result<(), BundleError>,
+    ) {
         self.append_pending();
-        self.files.save(self.state.clone(), write);
-        self.settle();
+        self.files.save_state(self.state.clone(), write);
+        self.update_log_length();
     }
 
     fn append_pending(&mut self) {
         let pending = std::mem::take(&mut self.pending);
-        self.append(&pending);
+        self.append_samples(&pending);
     }
 
     /// Takes over the length of the log as far as it is written.
-    pub(crate) fn settle(&mut self) {
-        if let Some(log) = self.files.log() {
+    pub(crate) fn update_log_length(&mut self) {
+        if let Some(log) = self.files.log_size() {
             (self.state.samples_kept, self.state.log_bytes) = log;
         }
     }
 
     /// The finding for samples that the disk did not take in time.
-    pub(crate) fn unsaved(&self, phase: &str) -> Option<Finding> {
-        let unsaved = Some(self.files.unsaved()).filter(|samples| *samples > 0)?;
+    pub(crate) fn unsaved_finding(&self, phase: &str) -> Option<Finding> {
+        let unsaved = Some(self.files.unsaved_count()).filter(|samples| *samples > 0)?;
         let message = "the disk took nothing for too long: not every sample is in the log; all \
                        figures and histograms include every sample";
         let subject = format!("{phase}/{}", self.meta.name);
         let finding = Finding::new("samples-not-saved", Severity::Warning, subject, message);
-        let evidence = format!("{} found no room to wait for it", counted(unsaved, "sample"));
-        Some(finding.evidence(evidence).remedy(
+        let evidence =
+            format!("{} found no room to wait for it", count_with_noun(unsaved, "sample"));
+        Some(finding.with_evidence(evidence).with_remedy(
             "write the bundle to a disk that is not blocked for long, or lower keep_samples",
         ))
     }
@@ -190,15 +195,15 @@ impl KeptSeries {
     }
 
     fn end_line(&mut self) {
-        let now = self.now();
+        let now = self.current_time();
         let Some(lines) = &mut self.lines else { return };
-        let line = lines.end(&self.state.data, clock::now(Clock::Realtime).ns(), now);
+        let line = lines.end_line(&self.state.data, clock::read_clock(Clock::Realtime).ns(), now);
         self.files.append_line(line);
     }
 
     /// The first error with its files.
-    pub fn trouble(&self) -> Option<&BundleError> {
-        self.files.trouble()
+    pub(crate) fn write_error(&self) -> Option<&BundleError> {
+        self.files.write_error()
     }
 
     /// The view for the analysis.

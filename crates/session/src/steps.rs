@@ -5,7 +5,7 @@ use punctual_bundle::steps::{LineSteps, StepCounts};
 use punctual_core::event::{Event, EventKind, Names, PointId, PointKind};
 use punctual_core::{Finding, Severity};
 use punctual_record::symbols::lines::LineRow;
-use punctual_record::symbols::short;
+use punctual_record::symbols::short_name;
 use punctual_record::symbols::steps::InstrumentedFile;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,10 @@ pub struct StepNames {
 
 impl StepNames {
     /// Looks up what these events name; `None` if nothing of that sort is in them.
-    pub(crate) fn find(names: &Names, events: impl Iterator<Item = Event>) -> Option<StepNames> {
+    pub(crate) fn from_events(
+        names: &Names,
+        events: impl Iterator<Item = Event>,
+    ) -> Option<StepNames> {
         let points = (0..).map(PointId).zip(&names.points);
         let programs: BTreeMap<PointId, Program> =
             points.filter_map(|(id, name)| Some((id, Program::of_point(name)?))).collect();
@@ -51,16 +54,16 @@ impl StepNames {
         let mut found = StepNames { names: names.clone(), programs, places: BTreeMap::new() };
         for event in events {
             let Some((place, kind)) = place_of(&event) else { continue };
-            let known = found.places.len() < PLACES_MAX || found.places.contains_key(&place);
-            if known && found.programs.contains_key(&place.0) {
+            let has_room = found.places.len() < PLACES_MAX || found.places.contains_key(&place);
+            if has_room && found.programs.contains_key(&place.0) {
                 let (_, passed) = found.places.entry(place).or_insert((place.0, 0));
                 *passed += u64::from(kind != PointKind::End);
             }
         }
-        let mut known: HashMap<String, PointId> = HashMap::new();
+        let mut points_by_name: HashMap<String, PointId> = HashMap::new();
         for ((program, address), (id, _)) in &mut found.places {
-            let name = found.programs[program].name(*address);
-            *id = *known.entry(name).or_insert_with_key(|name| {
+            let name = found.programs[program].place_name(*address);
+            *id = *points_by_name.entry(name).or_insert_with_key(|name| {
                 found.names.points.push(name.clone());
                 PointId(found.names.points.len() as u32 - 1)
             });
@@ -69,7 +72,7 @@ impl StepNames {
     }
 
     /// Gives an event the name of its place.
-    pub(crate) fn name(&self, event: &mut Event) {
+    pub(crate) fn name_event(&self, event: &mut Event) {
         let named = place_of(event).and_then(|(place, _)| self.places.get(&place));
         if let (Some((id, _)), EventKind::Point { point, count, .. }) = (named, &mut event.what) {
             (*point, *count) = (*id, 0);
@@ -77,13 +80,13 @@ impl StepNames {
     }
 
     /// Counts by a recording that lost this many events.
-    pub fn counts(&self, lost: u64) -> StepCounts {
+    pub fn count_steps(&self, lost: u64) -> StepCounts {
         let mut counts = StepCounts::default();
         for (id, program) in &self.programs {
             let path = program.path.display().to_string();
             let mut found = |severity, id, message, why: &str| {
                 let finding = Finding::new(id, severity, &path, message);
-                counts.findings.push(finding.evidence(why));
+                counts.findings.push(finding.with_evidence(why));
             };
             if lost > 0 {
                 let message = "Points were lost: what is counted 0 may have run.";
@@ -108,32 +111,32 @@ impl StepNames {
 
     /// Adds the counts of a program's functions and lines.
     fn add(&self, id: PointId, program: &InstrumentedFile, counts: &mut StepCounts) {
-        let passed = |at: u64| self.places.get(&(id, at)).map_or(0, |(_, passed)| *passed);
+        let passed_count = |at: u64| self.places.get(&(id, at)).map_or(0, |(_, passed)| *passed);
         for function in &program.functions {
             let first = function.steps.first().filter(|_| !function.enters);
-            let entered = passed(*first.unwrap_or(&function.code.start));
-            if let Some(row) = program.row(function.code.start) {
+            let entered = passed_count(*first.unwrap_or(&function.code.start));
+            if let Some(row) = program.row_at(function.code.start) {
                 let file = counts.files.entry(row.source.path.clone()).or_default();
                 *file.functions.entry((row.line, function.name.clone())).or_default() += entered;
             }
             for step in &function.steps {
-                if let Some(row) = program.row(*step) {
-                    line(counts, row).steps.push(passed(*step));
+                if let Some(row) = program.row_at(*step) {
+                    line_steps(counts, row).steps.push(passed_count(*step));
                 }
             }
             for row in program.rows_of(&function.code) {
                 // A call with its argument at the begin of the row is the row's own.
-                let own = row.code.end.min(row.code.start.saturating_add(ARGUMENT_AND_CALL));
-                let steps = function.steps.partition_point(|step| *step < own);
+                let own_end = row.code.end.min(row.code.start.saturating_add(ARGUMENT_AND_CALL));
+                let steps = function.steps.partition_point(|step| *step < own_end);
                 let before = steps.checked_sub(1).map(|last| function.steps[last]);
-                let line = line(counts, row);
-                line.before = line.before.max(before.map_or(entered, passed));
+                let line = line_steps(counts, row);
+                line.before = line.before.max(before.map_or(entered, passed_count));
             }
         }
     }
 }
 
-fn line<'c>(counts: &'c mut StepCounts, row: &LineRow) -> &'c mut LineSteps {
+fn line_steps<'c>(counts: &'c mut StepCounts, row: &LineRow) -> &'c mut LineSteps {
     let file = counts.files.entry(row.source.path.clone()).or_default();
     file.lines.entry(row.line).or_default()
 }
@@ -148,16 +151,16 @@ impl Program {
     }
 
     /// The name of a place: a function's, or a step's line.
-    fn name(&self, address: u64) -> String {
+    fn place_name(&self, address: u64) -> String {
         let file = self.file.as_ref().ok();
-        let function = file.and_then(|file| file.function(address));
-        match (file.and_then(|file| file.row(address)), function) {
+        let function = file.and_then(|file| file.function_at(address));
+        match (file.and_then(|file| file.row_at(address)), function) {
             (_, Some(function)) if address == function.code.start => function.name.clone(),
             (Some(row), _) => format!("{}:{}", row.source.name, row.line),
             (_, Some(function)) => {
                 format!("{}+{:#x}", function.name, address - function.code.start)
             }
-            _ => format!("{}+{address:#x}", short(&self.path)),
+            _ => format!("{}+{address:#x}", short_name(&self.path)),
         }
     }
 }

@@ -8,7 +8,7 @@ pub struct UnfinishedBundle(Option<PathBuf>);
 
 impl UnfinishedBundle {
     /// The bundle of this new directory.
-    pub fn of(directory: &Path) -> UnfinishedBundle {
+    pub fn from_directory(directory: &Path) -> UnfinishedBundle {
         UnfinishedBundle(Some(directory.to_owned()))
     }
 

@@ -54,7 +54,7 @@ impl ViolationHook {
     }
 
     /// Examines these series of a phase, unless a violation was found already.
-    pub(crate) fn examine<'v>(
+    pub(crate) fn examine_series<'v>(
         &mut self,
         phase: &str,
         series: impl IntoIterator<Item = SeriesView<'v>>,
@@ -91,9 +91,9 @@ impl ViolationHook {
         self.state = match std::mem::replace(&mut self.state, ViolationState::Waiting) {
             ViolationState::Found(found) => {
                 let (sender, started) = mpsc::sync_channel(1);
-                let shell = shell(&self.command, &self.bundle, &found);
-                let output = Member::root(&self.bundle).join(OUTPUT);
-                self.saver.put(0, move || drop(sender.send(start(shell, &output))));
+                let shell = shell_command(&self.command, &self.bundle, &found);
+                let output = Member::from_root(&self.bundle).join(OUTPUT);
+                self.saver.put_job(0, move || drop(sender.send(spawn_shell(shell, &output))));
                 ViolationState::Starting(found, started)
             }
             ViolationState::Starting(found, started) => match started.try_recv() {
@@ -101,8 +101,8 @@ impl ViolationHook {
                 Ok(Err(why)) => ViolationState::Ended(found, Err(why)),
                 Err(TryRecvError::Empty) => ViolationState::Starting(found, started),
                 Err(TryRecvError::Disconnected) => {
-                    let why = io::Error::other("the thread that starts it died");
-                    ViolationState::Ended(found, Err(why))
+                    let thread_error = io::Error::other("the thread that starts it died");
+                    ViolationState::Ended(found, Err(thread_error))
                 }
             },
             ViolationState::Running(found, mut child) => match child.try_wait() {
@@ -144,10 +144,10 @@ impl ViolationHook {
                 (found, Err(format!("could not be run: {why}")))
             }
         };
-        let evidence = format!("{} = {}", found.violation.requirement.metric, found.value());
+        let evidence = format!("{} = {}", found.violation.requirement.metric, found.figure_text());
         let requirement = found.violation.requirement;
         let finding = |id: &str, severity, message: String| {
-            Finding::new(id, severity, &*found.series, message).evidence(evidence.clone())
+            Finding::new(id, severity, &*found.series, message).with_evidence(evidence.clone())
         };
         Some(match what {
             Ok(()) => finding(
@@ -160,14 +160,14 @@ impl ViolationHook {
                 Severity::Warning,
                 format!("{requirement} was violated, and the command of on_violation {what}"),
             )
-            .remedy(format!("see {OUTPUT} in the bundle for what it printed")),
+            .with_remedy(format!("see {OUTPUT} in the bundle for what it printed")),
         })
     }
 }
 
 impl FoundViolation {
     /// The figure as whole ns, or as a count.
-    fn value(&self) -> String {
+    fn figure_text(&self) -> String {
         match self.violation.requirement.metric.is_time() {
             true => format!("{} ns", self.violation.figure.round() as i64),
             false => self.violation.figure.to_string(),
@@ -175,7 +175,7 @@ impl FoundViolation {
     }
 }
 
-fn shell(command: &str, bundle: &Path, found: &FoundViolation) -> Command {
+fn shell_command(command: &str, bundle: &Path, found: &FoundViolation) -> Command {
     let Violation { requirement, figure } = found.violation;
     let mut shell = Command::new("/bin/sh");
     children::without_service_manager(&mut shell);
@@ -191,7 +191,7 @@ fn shell(command: &str, bundle: &Path, found: &FoundViolation) -> Command {
     shell
 }
 
-fn start(mut shell: Command, output: &Member) -> io::Result<Child> {
-    let output = output.append()?;
+fn spawn_shell(mut shell: Command, output: &Member) -> io::Result<Child> {
+    let output = output.open_to_append()?;
     shell.stdout(output.try_clone()?).stderr(output).spawn()
 }

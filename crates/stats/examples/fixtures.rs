@@ -6,7 +6,7 @@
 //! `imported` one of cyclictest, `workloads` one of other kinds than timers, with all their
 //! results.
 
-use punctual_bundle::import::{ImportOptions, import};
+use punctual_bundle::import::{ImportOptions, import_results};
 use punctual_bundle::load::{CpuLoad, Shares};
 use punctual_bundle::meta::{LoadMeta, MeasureMeta};
 use punctual_bundle::state::{SeriesState, ThreadUsage};
@@ -20,7 +20,7 @@ use punctual_core::{
 };
 use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
-use punctual_stats::summarize;
+use punctual_stats::summarize_bundle;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::{self, OpenOptions};
@@ -37,12 +37,12 @@ const BEGIN: i64 = 5_000_000_000_000;
 fn main() -> Made {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     for (name, make) in [
-        ("good", good as fn(&Path, &Path) -> Made),
+        ("good", write_good_bundle as fn(&Path, &Path) -> Made),
         ("cut-off", cut_off),
-        ("lossy", lossy),
-        ("hostile", hostile),
-        ("imported", imported),
-        ("workloads", workloads),
+        ("lossy", write_lossy_bundle),
+        ("hostile", write_hostile_bundle),
+        ("imported", write_imported_bundle),
+        ("workloads", write_workloads_bundle),
     ] {
         let directory = root.join("bundles").join(name);
         if directory.exists() {
@@ -67,13 +67,14 @@ impl Noise {
         z ^ (z >> 31)
     }
     /// From 0 to 1, exclusive.
-    fn share(&mut self) -> f64 {
+    fn next_share(&mut self) -> f64 {
         ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
     /// A latency as of timers: a minimum, a spread, and rarely a delay of another magnitude.
-    fn latency(&mut self, least: i64, spread: f64, rare: f64) -> i64 {
-        let body = -self.share().ln() * spread;
-        let tail = if self.share() < rare { -self.share().ln() * spread * 20.0 } else { 0.0 };
+    fn next_latency(&mut self, least: i64, spread: f64, rare: f64) -> i64 {
+        let body = -self.next_share().ln() * spread;
+        let tail =
+            if self.next_share() < rare { -self.next_share().ln() * spread * 20.0 } else { 0.0 };
         least + (body + tail) as i64
     }
 }
@@ -91,31 +92,31 @@ impl Maker {
     }
 
     /// The environment of a captured machine, before and after.
-    fn environment(&self, host: &Path) -> Made {
-        let files = Root::at(host);
-        let mut environment: Environment = environment::capture(&files);
-        environment.close(&files);
+    fn write_environment(&self, host: &Path) -> Made {
+        let files = Root::from_base(host);
+        let mut environment: Environment = environment::capture_environment(&files);
+        environment.record_end(&files);
         Ok(self.writer.write_document("environment", &environment)?)
     }
 
-    fn phase(&self, index: usize, phase: &PhaseMeta) -> Made {
+    fn write_phase(&self, index: usize, phase: &PhaseMeta) -> Made {
         Ok(self.writer.write_phase(index, phase)?)
     }
 
     /// One series: its samples, each with the periods missed, in its log and its state.
-    fn series(&self, phase: usize, index: usize, made: Series) -> Made {
+    fn write_series(&self, phase: usize, index: usize, made: Series) -> Made {
         let Series { meta, samples, keep, dropped, usage, range, ended } = made;
-        let mut writer = self.writer.series(phase, index, &meta, keep)?;
+        let mut writer = self.writer.begin_series(phase, index, &meta, keep)?;
         let shape = SeriesShape { range, resolution: Nanos::MICRO, period: meta.period };
         let mut data = SeriesData::new(shape);
         for (sample, missed) in &samples {
-            data.record(sample, *missed);
+            data.record_sample(sample, *missed);
         }
         data.losses.dropped = dropped;
         let samples: Vec<Sample> = samples.into_iter().map(|(sample, _)| sample).collect();
         for second in samples.chunks(1_000) {
-            writer.append(second)?;
-            writer.append_window(&window(second))?;
+            writer.append_samples(second)?;
+            writer.append_window(&summarize_window(second))?;
         }
         let mut state = SeriesState {
             data: SeriesData::new(shape),
@@ -125,14 +126,14 @@ impl Maker {
             log_bytes: 0,
         };
         // As in a run: a checkpoint before the first sample, one later, and the final statistics.
-        writer.checkpoint(&state)?;
+        writer.save_checkpoint(&state)?;
         state = SeriesState {
             data,
-            samples_kept: writer.kept(),
+            samples_kept: writer.kept_count(),
             log_bytes: writer.log_bytes(),
             ..state
         };
-        writer.checkpoint(&state)?;
+        writer.save_checkpoint(&state)?;
         if ended {
             writer.finish(&state)?;
         }
@@ -146,11 +147,11 @@ impl Maker {
         let mut bundle = Bundle::open(self.writer.directory())?;
         bundle.manifest.ending = Some(ending.clone());
         bundle.completeness = Completeness::Whole;
-        Ok(self.writer.finish(&summarize(&bundle), ending)?)
+        Ok(self.writer.finish(&summarize_bundle(&bundle), ending)?)
     }
 }
 
-fn window(samples: &[Sample]) -> SampleWindow {
+fn summarize_window(samples: &[Sample]) -> SampleWindow {
     let latencies = || samples.iter().map(Sample::latency);
     SampleWindow {
         start: samples[0].due,
@@ -178,7 +179,7 @@ impl Series {
     fn new(meta: SeriesMeta, latencies: impl Iterator<Item = i64>) -> Series {
         let mut seq = 0;
         let mut samples = Vec::new();
-        let cpu = meta.cpus.first().unwrap_or(0) as u32;
+        let cpu = meta.cpus.first_cpu().unwrap_or(0) as u32;
         for latency in latencies {
             let due = BEGIN + seq as i64 * 1_000_000;
             let sample =
@@ -195,13 +196,13 @@ impl Series {
     }
 }
 
-fn meta(name: &str, cpu: usize, requirements: &[&str]) -> SeriesMeta {
+fn series_meta(name: &str, cpu: usize, requirements: &[&str]) -> SeriesMeta {
     SeriesMeta {
         name: name.into(),
         measure: String::new(),
         workload: "timer".into(),
         clock: Clock::Monotonic,
-        cpus: CpuSet::single(cpu),
+        cpus: CpuSet::from_cpu(cpu),
         scheduling: "SCHED_FIFO 80".into(),
         real_time: true,
         period: Some(Nanos::MILLI),
@@ -211,7 +212,7 @@ fn meta(name: &str, cpu: usize, requirements: &[&str]) -> SeriesMeta {
     }
 }
 
-fn phase(maker: &Maker, name: &str, index: i64, busy: f64, loads: Vec<LoadMeta>) -> PhaseMeta {
+fn phase_meta(maker: &Maker, name: &str, index: i64, busy: f64, loads: Vec<LoadMeta>) -> PhaseMeta {
     let shares = |busy| Shares { busy, steal: 0.0, interrupts: busy / 50.0 };
     let cpus = (0..4).map(|cpu| (cpu, shares(busy * (0.9 + 0.05 * f64::from(cpu))))).collect();
     PhaseMeta {
@@ -223,7 +224,7 @@ fn phase(maker: &Maker, name: &str, index: i64, busy: f64, loads: Vec<LoadMeta>)
     }
 }
 
-fn load(name: &str, argv: &[&str]) -> LoadMeta {
+fn load_meta(name: &str, argv: &[&str]) -> LoadMeta {
     let argv = argv.iter().map(|word| word.to_string()).collect();
     LoadMeta {
         name: name.into(),
@@ -236,21 +237,22 @@ fn load(name: &str, argv: &[&str]) -> LoadMeta {
 }
 
 /// Idle and loaded, two CPUs each, every requirement met.
-fn good(directory: &Path, host: &Path) -> Made {
+fn write_good_bundle(directory: &Path, host: &Path) -> Made {
     let mut maker = Maker::new(directory, "quickstart", "run")?;
     maker.writer.write_experiment("experiment.toml", EXPERIMENT.as_bytes())?;
     maker.writer.write_plan(EXPERIMENT)?;
-    maker.environment(host)?;
-    maker.phase(0, &phase(&maker, "idle", 0, 0.02, Vec::new()))?;
-    let compute = load("compute", &["stress-ng", "--cpu", "2", "--quiet"]);
-    maker.phase(1, &phase(&maker, "loaded", 1, 0.87, vec![compute]))?;
+    maker.write_environment(host)?;
+    maker.write_phase(0, &phase_meta(&maker, "idle", 0, 0.02, Vec::new()))?;
+    let compute = load_meta("compute", &["stress-ng", "--cpu", "2", "--quiet"]);
+    maker.write_phase(1, &phase_meta(&maker, "loaded", 1, 0.87, vec![compute]))?;
     for (phase, spread) in [(0, 900.0), (1, 2_600.0)] {
         for cpu in 0..2 {
             let mut noise = Noise(7 * phase as u64 + cpu as u64);
             let latencies: Vec<i64> =
-                (0..4_000).map(|_| noise.latency(1_800, spread, 0.002)).collect();
-            let meta = meta(&format!("timer/cpu{cpu}"), cpu, &["max < 500us", "p99 < 100us"]);
-            maker.series(phase, cpu, Series::new(meta, latencies.into_iter()))?;
+                (0..4_000).map(|_| noise.next_latency(1_800, spread, 0.002)).collect();
+            let meta =
+                series_meta(&format!("timer/cpu{cpu}"), cpu, &["max < 500us", "p99 < 100us"]);
+            maker.write_series(phase, cpu, Series::new(meta, latencies.into_iter()))?;
         }
     }
     maker.finish(Outcome::Completed, 0, &[])
@@ -261,92 +263,99 @@ fn cut_off(directory: &Path, host: &Path) -> Made {
     let mut maker = Maker::new(directory, "killed", "run")?;
     maker.writer.write_experiment("experiment.toml", EXPERIMENT.as_bytes())?;
     maker.writer.write_plan(EXPERIMENT)?;
-    maker.environment(host)?;
-    maker.phase(0, &phase(&maker, "idle", 0, 0.02, Vec::new()))?;
-    let mut second =
-        phase(&maker, "loaded", 1, 0.0, vec![load("compute", &["stress-ng", "--cpu", "2"])]);
+    maker.write_environment(host)?;
+    maker.write_phase(0, &phase_meta(&maker, "idle", 0, 0.02, Vec::new()))?;
+    let mut second = phase_meta(
+        &maker,
+        "loaded",
+        1,
+        0.0,
+        vec![load_meta("compute", &["stress-ng", "--cpu", "2"])],
+    );
     (second.duration, second.cpu_load) = (None, Fact::NotAsked);
-    maker.phase(1, &second)?;
+    maker.write_phase(1, &second)?;
     for (phase, count) in [(0, 3_000), (1, 1_500)] {
         let mut noise = Noise(100 + phase as u64);
         let latencies =
-            (0..count).map(|_| noise.latency(2_000, 1_500.0, 0.003)).collect::<Vec<i64>>();
+            (0..count).map(|_| noise.next_latency(2_000, 1_500.0, 0.003)).collect::<Vec<i64>>();
         let mut series =
-            Series::new(meta("timer/cpu0", 0, &["max < 500us"]), latencies.into_iter());
+            Series::new(series_meta("timer/cpu0", 0, &["max < 500us"]), latencies.into_iter());
         (series.usage, series.ended) = (Fact::NotAsked, phase == 0);
-        maker.series(phase, 0, series)?;
+        maker.write_series(phase, 0, series)?;
     }
     // The state after kill -9: an incomplete block, and a series without its first checkpoint.
     let log = directory.join("phases/001/0000.log");
     OpenOptions::new().append(true).open(log)?.write_all(&[0x40, 0, 0, 0, 1, 2, 3])?;
-    maker.writer.series(1, 1, &meta("timer/cpu1", 1, &["max < 500us"]), 100)?;
+    maker.writer.begin_series(1, 1, &series_meta("timer/cpu1", 1, &["max < 500us"]), 100)?;
     Ok(())
 }
 
 /// Every kind of loss occurred, one thread did not get real-time scheduling, and requirements fail.
-fn lossy(directory: &Path, host: &Path) -> Made {
+fn write_lossy_bundle(directory: &Path, host: &Path) -> Made {
     let maker = Maker::new(directory, "lossy", "run")?;
-    maker.environment(host)?;
-    let mut bad_load = load("flaky", &["sh", "-c", "exit 1"]);
+    maker.write_environment(host)?;
+    let mut bad_load = load_meta("flaky", &["sh", "-c", "exit 1"]);
     (bad_load.starts, bad_load.failures) = (12, 11);
-    let mut main = phase(&maker, "main", 0, 0.96, vec![bad_load]);
+    let mut main = phase_meta(&maker, "main", 0, 0.96, vec![bad_load]);
     if let Fact::Known(load) = &mut main.cpu_load {
         load.all.steal = 0.031;
     }
-    maker.phase(0, &main)?;
+    maker.write_phase(0, &main)?;
     let mut noise = Noise(4_711);
     let mut latencies =
-        |n: usize| (0..n).map(|_| noise.latency(2_500, 4_000.0, 0.01)).collect::<Vec<i64>>();
+        |n: usize| (0..n).map(|_| noise.next_latency(2_500, 4_000.0, 0.01)).collect::<Vec<i64>>();
 
     let mut late = latencies(3_000);
     (late[700], late[1_900], late[2_500]) = (7_300_000, 2_100_000, 1_250_000);
     let requirements =
         ["max < 1ms", "p99 < 100us", "overruns == 0", "corrected p99 < 100us", "p99.999 < 1ms"];
-    let mut overruns = Series::new(meta("overruns", 0, &requirements), late.into_iter());
+    let mut overruns = Series::new(series_meta("overruns", 0, &requirements), late.into_iter());
     overruns.usage = Fact::Known(ThreadUsage {
         minor_faults: 3,
         major_faults: 1,
         voluntary_switches: 3_000,
         involuntary_switches: 17,
     });
-    maker.series(0, 0, overruns)?;
+    maker.write_series(0, 0, overruns)?;
 
-    let mut dropped =
-        Series::new(meta("dropped", 1, &["max < 10ms", "lost == 0"]), latencies(2_000).into_iter());
+    let mut dropped = Series::new(
+        series_meta("dropped", 1, &["max < 10ms", "lost == 0"]),
+        latencies(2_000).into_iter(),
+    );
     (dropped.dropped, dropped.keep) = (130, 500);
-    maker.series(0, 1, dropped)?;
+    maker.write_series(0, 1, dropped)?;
 
     let mut stepped = latencies(1_000);
     (stepped[10], stepped[11]) = (-1_000_000, -3);
-    let mut negative = Series::new(meta("negative", 2, &[]), stepped.into_iter());
+    let mut negative = Series::new(series_meta("negative", 2, &[]), stepped.into_iter());
     (negative.meta.clock, negative.range) = (Clock::Realtime, Nanos::from_micros(20));
-    maker.series(0, 2, negative)?;
+    maker.write_series(0, 2, negative)?;
 
     let mut shared = Series::new(
-        meta("time-sharing", 3, &["max < 10ms"]),
+        series_meta("time-sharing", 3, &["max < 10ms"]),
         latencies(1_000).into_iter().map(|l| l / 4_000 * 4_000),
     );
     (shared.meta.scheduling, shared.meta.real_time) = ("SCHED_OTHER".into(), false);
     shared.meta.details.insert("asked".into(), "SCHED_FIFO 80".into());
     shared.usage = Fact::Unavailable("getrusage(2): Operation not permitted".into());
-    maker.series(0, 3, shared)?;
+    maker.write_series(0, 3, shared)?;
 
-    let mut empty = Series::new(meta("empty", 3, &["max < 1ms"]), std::iter::empty());
+    let mut empty = Series::new(series_meta("empty", 3, &["max < 1ms"]), std::iter::empty());
     empty.usage = Fact::NotAsked;
-    maker.series(0, 4, empty)?;
+    maker.write_series(0, 4, empty)?;
     let governor = Finding::new(
         "governor",
         Severity::Warning,
         "cpu 0",
         "the frequency of this CPU changes with its load",
     )
-    .evidence("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor: schedutil")
-    .remedy("cpupower frequency-set -g performance");
+    .with_evidence("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor: schedutil")
+    .with_remedy("cpupower frequency-set -g performance");
     maker.finish(Outcome::Interrupted, 3, &[governor])
 }
 
 /// Names with markup, escapes, paths or very long text, and numbers at the limits of their types.
-fn hostile(directory: &Path, _: &Path) -> Made {
+fn write_hostile_bundle(directory: &Path, _: &Path) -> Made {
     const NAMES: [&str; 7] = [
         "<script>alert('name')</script>",
         "\"quoted\" & 'quoted' </td></svg>]]>",
@@ -365,43 +374,43 @@ fn hostile(directory: &Path, _: &Path) -> Made {
         failures: u64::MAX,
         work: Fact::NotAsked,
     };
-    let mut main = phase(&maker, NAMES[1], 0, 1e300, vec![evil]);
+    let mut main = phase_meta(&maker, NAMES[1], 0, 1e300, vec![evil]);
     (main.duration, main.started_monotonic) = (Some(Nanos(i64::MAX)), i64::MIN);
-    maker.phase(0, &main)?;
+    maker.write_phase(0, &main)?;
     let long = "x".repeat(5_000);
     let names = NAMES.iter().copied().chain([long.as_str(), ""]);
     for (index, name) in names.enumerate() {
         let huge = [1_000_000_000_000_000_000, i64::MAX - BEGIN, 0, -1_000_000_000_000_000_000];
         let latencies = huge.into_iter().cycle().take(if index % 2 == 0 { 4 } else { 40 });
         let mut series =
-            Series::new(meta(name, 0, &[NAMES[4], "max < 1us", "p50 > 1d"]), latencies);
+            Series::new(series_meta(name, 0, &[NAMES[4], "max < 1us", "p50 > 1d"]), latencies);
         series.meta.scheduling = NAMES[3].into();
         series.meta.workload = NAMES[5].into();
         series.meta.period = Some(Nanos(i64::MAX));
         series.meta.details = NAMES.iter().map(|name| (name.to_string(), long.clone())).collect();
         series.dropped = 1 << 60;
-        let most = u64::MAX;
+        let largest_count = u64::MAX;
         series.usage = Fact::Known(ThreadUsage {
-            minor_faults: most,
-            major_faults: most,
-            voluntary_switches: most,
-            involuntary_switches: most,
+            minor_faults: largest_count,
+            major_faults: largest_count,
+            voluntary_switches: largest_count,
+            involuntary_switches: largest_count,
         });
-        maker.series(0, index, series)?;
+        maker.write_series(0, index, series)?;
     }
     let findings = NAMES.map(|name| {
-        Finding::new(name, Severity::Bad, name, name).evidence(long.clone()).remedy(name)
+        Finding::new(name, Severity::Bad, name, name).with_evidence(long.clone()).with_remedy(name)
     });
     maker.finish(Outcome::Failed { why: NAMES[2].into() }, 1, &findings)
 }
 
 /// Kinds other than timers: one series and several per measure, claims that agree, differ and could
 /// not be checked, figures and tables.
-fn workloads(directory: &Path, host: &Path) -> Made {
+fn write_workloads_bundle(directory: &Path, host: &Path) -> Made {
     let maker = Maker::new(directory, "workloads", "run")?;
-    maker.environment(host)?;
-    let mut main = phase(&maker, "main", 0, 0.3, Vec::new());
-    maker.phase(0, &main)?;
+    maker.write_environment(host)?;
+    let mut main = phase_meta(&maker, "main", 0, 0.3, Vec::new());
+    maker.write_phase(0, &main)?;
     let kinds: [(&str, &str, &[&str]); 4] = [
         ("getpid", "syscall", &["getpid"]),
         ("heap", "heap", &["heap/malloc", "heap/touch", "heap/free"]),
@@ -413,14 +422,16 @@ fn workloads(directory: &Path, host: &Path) -> Made {
         let parameters: BTreeMap<String, String> = [("call".to_owned(), name.to_owned())].into();
         for one in series {
             let count = if *one == "points/lttng" { 0 } else { 2_000 };
-            let latencies: Vec<i64> = (0..count).map(|_| noise.latency(140, 60.0, 0.001)).collect();
-            let mut made = Series::new(meta(one, 2, &["p99 < 1us"]), latencies.into_iter());
-            (made.meta.measure, made.meta.workload, made.meta.period) =
+            let latencies: Vec<i64> =
+                (0..count).map(|_| noise.next_latency(140, 60.0, 0.001)).collect();
+            let mut new_series =
+                Series::new(series_meta(one, 2, &["p99 < 1us"]), latencies.into_iter());
+            (new_series.meta.measure, new_series.meta.workload, new_series.meta.period) =
                 (name.into(), kind.into(), None);
-            made.meta.details = parameters.clone();
+            new_series.meta.details = parameters.clone();
             // Counted in the thread: only the worst samples are kept.
-            made.keep = if kind == "syscall" { 0 } else { made.keep };
-            maker.series(0, number, made)?;
+            new_series.keep = if kind == "syscall" { 0 } else { new_series.keep };
+            maker.write_series(0, number, new_series)?;
             number += 1;
         }
         let series = series.iter().map(|name| name.to_string()).collect();
@@ -433,7 +444,7 @@ fn workloads(directory: &Path, host: &Path) -> Made {
             notes,
         });
     }
-    maker.phase(0, &main)?;
+    maker.write_phase(0, &main)?;
     maker.finish(Outcome::Completed, 0, &[])
 }
 
@@ -450,12 +461,12 @@ fn notes_of(kind: &str) -> Notes {
     };
     match kind {
         "syscall" => Notes {
-            validations: vec![Validation::compare(
+            validations: vec![Validation::compare_counts(
                 "system calls",
                 10_000,
                 Fact::Known(10_001),
                 "raw_syscalls:sys_enter",
-                Tolerance::EXACT.more(1, "the call that ends the counting"),
+                Tolerance::EXACT.allow_more(1, "the call that ends the counting"),
             )],
             clock_cost: Fact::Known(cost("CLOCK_MONOTONIC (clock_gettime in the vDSO)")),
             ..Notes::default()
@@ -469,15 +480,15 @@ fn notes_of(kind: &str) -> Notes {
         },
         "heap" => Notes {
             validations: vec![
-                Validation::compare(
+                Validation::compare_counts(
                     "pages",
                     502_000,
                     Fact::Known(251_000),
                     "kmem:mm_page_alloc",
-                    Tolerance::EXACT.either(100, "page tables"),
+                    Tolerance::EXACT.allow_either(100, "page tables"),
                 )
-                .explain("half of them were huge"),
-                Validation::compare(
+                .with_explanation("half of them were huge"),
+                Validation::compare_counts(
                     "brk calls",
                     3,
                     Fact::Unavailable("no tracepoints here".into()),
@@ -486,7 +497,8 @@ fn notes_of(kind: &str) -> Notes {
                 ),
             ],
             figures: vec![
-                Figure::new("pages-per-block", "pages for each block", 251.0, "count").of(2_000),
+                Figure::new("pages-per-block", "pages for each block", 251.0, "count")
+                    .with_count(2_000),
                 Figure::new("jain-index", "fairness (Jain)", 0.98765, "ratio"),
             ],
             tables: vec![Table {
@@ -506,17 +518,17 @@ fn notes_of(kind: &str) -> Notes {
         },
         _ => Notes {
             validations: vec![
-                Validation::compare(
+                Validation::compare_counts(
                     HOSTILE,
                     u64::MAX,
                     Fact::Known(0),
                     HOSTILE,
-                    Tolerance::EXACT.more(u64::MAX, HOSTILE),
+                    Tolerance::EXACT.allow_more(u64::MAX, HOSTILE),
                 )
-                .explain(HOSTILE),
+                .with_explanation(HOSTILE),
             ],
             clock_cost: Fact::Known(cost(HOSTILE)),
-            figures: vec![Figure::new(HOSTILE, HOSTILE, -1e300, HOSTILE).of(u64::MAX)],
+            figures: vec![Figure::new(HOSTILE, HOSTILE, -1e300, HOSTILE).with_count(u64::MAX)],
             tables: vec![Table {
                 name: HOSTILE.into(),
                 title: HOSTILE.into(),
@@ -528,8 +540,13 @@ fn notes_of(kind: &str) -> Notes {
     }
 }
 
-fn imported(directory: &Path, _: &Path) -> Made {
+fn write_imported_bundle(directory: &Path, _: &Path) -> Made {
     let options = ImportOptions { name: "two".into(), ..ImportOptions::default() };
-    import(&mut CYCLICTEST.as_bytes(), &PathBuf::from(directory), &options, summarize)?;
+    import_results(
+        &mut CYCLICTEST.as_bytes(),
+        &PathBuf::from(directory),
+        &options,
+        summarize_bundle,
+    )?;
     Ok(())
 }

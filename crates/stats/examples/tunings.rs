@@ -4,7 +4,7 @@
 
 use punctual_core::Nanos;
 use punctual_stats::tune::TuningOptions;
-use punctual_stats::tune::scenarios::{TuningCounts, all, simulate};
+use punctual_stats::tune::scenarios::{TuningCounts, all_scenarios, simulate_tunings};
 use punctual_stats::tune::simulated::RecordedMachine;
 
 fn main() {
@@ -20,16 +20,16 @@ fn main() {
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for (percentile, seconds) in [(99.9, 10), (99.0, 5)] {
         let block = Nanos(seconds * 1_000_000_000);
-        let noise = recorded.logs(percentile, seconds as usize);
+        let noise = recorded.window_logs(percentile, seconds as usize);
         let options = TuningOptions { block, ..TuningOptions::default() };
-        for scenario in all(settings) {
-            let counted = simulate(&scenario, &noise, &options, tunings);
-            println!("| p{percentile}, {seconds} s | {} |{}", scenario.name, row(&counted));
+        for scenario in all_scenarios(settings) {
+            let counted = simulate_tunings(&scenario, &noise, &options, tunings);
+            println!("| p{percentile}, {seconds} s | {} |{}", scenario.name, format_row(&counted));
         }
     }
 }
 
-fn row(counted: &TuningCounts) -> String {
+fn format_row(counted: &TuningCounts) -> String {
     let share = |part: usize, of: usize| match of {
         0 => " – |".to_owned(),
         _ => format!(" {:.1} % |", 100.0 * part as f64 / of as f64),

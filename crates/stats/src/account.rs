@@ -10,47 +10,47 @@ pub const BANDS: [(f64, f64); 5] =
     [(0.0, 50.0), (50.0, 90.0), (90.0, 99.0), (99.0, 99.9), (99.9, 100.0)];
 
 /// The summary of the accounting of a series.
-pub fn summarize(account: &Fact<SeriesAccount>) -> Fact<AccountSummary> {
+pub(crate) fn summarize_account(account: &Fact<SeriesAccount>) -> Fact<AccountSummary> {
     let account = match account {
         Fact::Known(account) => account,
         Fact::Unavailable(why) => return Fact::Unavailable(why.clone()),
         Fact::NotAsked => return Fact::NotAsked,
     };
-    let bands = BANDS.map(|(from, to)| band(&account.account, from, to));
+    let bands = BANDS.map(|(from, to)| account_band(&account.account, from, to));
     Fact::Known(AccountSummary {
-        samples: account.account.count(),
+        samples: account.account.sample_count(),
         unattributed: account.unattributed,
         lost: account.lost,
         cost: account.cost.clone(),
-        whole: band(&account.account, 0.0, 100.0),
+        whole: account_band(&account.account, 0.0, 100.0),
         bands: bands.into_iter().filter(|band| band.count >= 0.5).collect(),
     })
 }
 
 /// The samples between two percentiles, by rank: from `from` percent up to, and excluding, `to`
 /// percent.
-pub fn band(account: &Account, from: f64, to: f64) -> AccountBand {
-    let all = account.count() as f64;
-    let (first, end) = (all * from / 100.0, all * to / 100.0);
+pub(crate) fn account_band(account: &Account, from: f64, to: f64) -> AccountBand {
+    let sample_count = account.sample_count() as f64;
+    let (first, end) = (sample_count * from / 100.0, sample_count * to / 100.0);
     let (mut before, mut sums, mut longest) = (0.0, [0.0; CAUSES], [0.0; CAUSES]);
     let (mut count, mut low, mut high) = (0.0, None, 0);
-    for (edge, bucket) in account.buckets() {
-        let within = within(before, bucket, first, end);
+    for (edge, bucket) in account.occupied_buckets() {
+        let band_count = samples_in_ranks(before, bucket, first, end);
         before += bucket.count as f64;
-        if within <= 0.0 {
+        if band_count <= 0.0 {
             continue;
         }
-        let share = within / bucket.count as f64;
-        count += within;
+        let share = band_count / bucket.count as f64;
+        count += band_count;
         low.get_or_insert(edge);
-        high = edge.saturating_add(Account::width(edge));
+        high = edge.saturating_add(Account::bucket_width(edge));
         sums.iter_mut().zip(bucket.parts).for_each(|(sum, ns)| *sum += ns as f64 * share);
         longest.iter_mut().zip(bucket.longest).for_each(|(sum, n)| *sum += n as f64 * share);
     }
     let total: f64 = MAIN_PARTS.iter().map(|part| sums[*part as usize]).sum();
-    let most =
+    let largest_part =
         MAIN_PARTS.iter().copied().max_by(|a, b| sums[*a as usize].total_cmp(&sums[*b as usize]));
-    let dominant = most.filter(|part| sums[*part as usize] > 0.0);
+    let dominant = largest_part.filter(|part| sums[*part as usize] > 0.0);
     AccountBand {
         from,
         to,
@@ -65,7 +65,7 @@ pub fn band(account: &Account, from: f64, to: f64) -> AccountBand {
 }
 
 /// The number of samples of a bucket, after `before` earlier ones, with ranks between the two.
-fn within(before: f64, bucket: &AccountBucket, first: f64, end: f64) -> f64 {
+fn samples_in_ranks(before: f64, bucket: &AccountBucket, first: f64, end: f64) -> f64 {
     (before + bucket.count as f64).min(end) - before.max(first)
 }
 
@@ -86,7 +86,7 @@ mod tests {
             let mut split = Split::default();
             split.add(CauseKind::Irq, Nanos(3_000));
             split.add(CauseKind::NonPreemptible, Nanos(if k % 100 == 0 { 97_000 } else { 1_000 }));
-            account.record(&split);
+            account.record_split(&split);
         }
         account
     }
@@ -94,7 +94,9 @@ mod tests {
     #[test]
     fn each_band_has_its_own_dominant_part() {
         let known = SeriesAccount { account: account(), ..SeriesAccount::default() };
-        let Fact::Known(summary) = summarize(&Fact::Known(known)) else { panic!("it is known") };
+        let Fact::Known(summary) = summarize_account(&Fact::Known(known)) else {
+            panic!("it is known")
+        };
         let rows: Vec<_> = summary
             .bands
             .iter()
@@ -118,11 +120,11 @@ mod tests {
 
     #[test]
     fn an_empty_account_has_no_dominant_part() {
-        let band = band(&Account::default(), 0.0, 100.0);
+        let band = account_band(&Account::default(), 0.0, 100.0);
         assert_eq!(
             (band.count, band.dominant, band.share, band.mean_ns.len()),
             (0.0, None, 0.0, 0)
         );
-        assert_eq!(summarize(&Fact::NotAsked), Fact::NotAsked);
+        assert_eq!(summarize_account(&Fact::NotAsked), Fact::NotAsked);
     }
 }

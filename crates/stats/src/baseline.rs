@@ -29,17 +29,21 @@ mod simulated;
 mod trend;
 
 pub(crate) use changes::RunChanges;
-pub(crate) use effect::smallest_step;
-pub use effect::{LevelShift, shift};
-pub use leap::{Leap, needed};
-pub use levels::{FigureLevel, levels};
-pub(crate) use runs::hold_and_propose;
-pub use runs::{changed, figures, hold, kept};
+pub use effect::LevelShift;
+pub(crate) use effect::{level_shift, smallest_step};
+pub use leap::Leap;
+#[cfg(test)]
+pub(crate) use leap::runs_to_decide;
+pub(crate) use levels::{FigureLevel, find_levels};
+pub(crate) use runs::{collect_figures, hold_and_propose, list_changes};
+pub use runs::{compare_with_baseline, figures_to_keep};
 pub use simulated::{
-    BoundRates, Followed, Quiet, SimulatedMachine, SimulatedNoise, SimulationResult, bounds,
-    follow, quiet, simulate,
+    BoundRates, SimulatedMachine, SimulatedNoise, SimulationResult, simulate_bounds,
+    simulate_histories,
 };
-pub use trend::{ProposedRate, trend};
+#[cfg(test)]
+pub(crate) use simulated::{Quiet, follow_steps, simulate_quiet};
+pub use trend::{ProposedRate, build_trend};
 
 use crate::Random;
 use scan::Scored;
@@ -113,26 +117,26 @@ pub struct LevelStep {
 }
 
 /// Judges the last of these runs by all before it, without earlier changes.
-pub fn judge(figures: &[RunFigures]) -> RunJudgement {
-    RunChanges::default().judge(figures)
+pub(crate) fn judge_last_run(figures: &[RunFigures]) -> RunJudgement {
+    RunChanges::default().judge_newest(figures)
 }
 
 /// New levels as pairs of figure index and start.
-fn news(figures: &[RunFigures]) -> Vec<(usize, usize)> {
-    let scored = Scored::of(figures);
+fn find_new_levels(figures: &[RunFigures]) -> Vec<(usize, usize)> {
+    let scored = Scored::from_figures(figures);
     if scored.is_quiet() {
         return Vec::new();
     }
-    let mut random = Random::seeded(SEED);
-    let first = scored.orders(FIRST_ORDERS, &mut random);
-    let is_open = |found: &scan::LevelEvidence| first.chance(found.news) <= NO_CHANCE;
-    if !scored.found(&first).iter().any(is_open) {
+    let mut random = Random::from_seed(SEED);
+    let first = scored.draw_orders(FIRST_ORDERS, &mut random);
+    let is_open = |found: &scan::LevelEvidence| first.chance_of_evidence(found.news) <= NO_CHANCE;
+    if !scored.find_evidence(&first).iter().any(is_open) {
         return Vec::new();
     }
-    let orders = scored.orders(ORDERS, &mut random);
-    let news = scored.found(&orders).into_iter();
-    let news = news.filter(|found| orders.chance(found.news) <= OF_LEVELS);
-    news.map(|found| (found.figure, scan::began(&figures[found.figure].values)))
+    let orders = scored.draw_orders(ORDERS, &mut random);
+    let news = scored.find_evidence(&orders).into_iter();
+    let news = news.filter(|found| orders.chance_of_evidence(found.news) <= OF_LEVELS);
+    news.map(|found| (found.figure, scan::find_level_start(&figures[found.figure].values)))
         .filter(|(place, at)| has_stayed(&figures[*place], *at))
         .collect()
 }
@@ -142,12 +146,13 @@ fn news(figures: &[RunFigures]) -> Vec<(usize, usize)> {
 fn has_stayed(figure: &RunFigures, at: usize) -> bool {
     let runs = figure.values.len();
     let newest = at.max(runs.saturating_sub(DETECTION_RUNS));
-    effect::chance_of_above(&figure.known(0..at), &figure.known(newest..runs)) <= STILL
+    effect::chance_of_above(&figure.known_values(0..at), &figure.known_values(newest..runs))
+        <= STILL
 }
 
 impl RunFigures {
     /// Its values in these runs.
-    fn known(&self, runs: std::ops::Range<usize>) -> Vec<f64> {
+    fn known_values(&self, runs: std::ops::Range<usize>) -> Vec<f64> {
         self.values[runs].iter().copied().flatten().collect()
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn extremal_index(places: &[u64]) -> f64 {
 
 /// Declusters exceedances, given by place (ascending) and value: θ·N clusters, split at their
 /// largest distances (section 4 of the paper).
-pub(crate) fn decluster(exceedances: &[(u64, i64)]) -> Clusters {
+pub(crate) fn decluster_exceedances(exceedances: &[(u64, i64)]) -> Clusters {
     let places: Vec<u64> = exceedances.iter().map(|(place, _)| *place).collect();
     let index = extremal_index(&places);
     let requested = (index * exceedances.len() as f64).floor() as usize + 1;
@@ -45,8 +45,8 @@ pub(crate) fn decluster(exceedances: &[(u64, i64)]) -> Clusters {
     let together = distances.get(requested.saturating_sub(1)).copied().unwrap_or(0);
     let mut peaks: Vec<usize> = Vec::new();
     for (k, (place, value)) in exceedances.iter().enumerate() {
-        let apart = k == 0 || place.saturating_sub(places[k - 1]) > together;
-        match peaks.last_mut().filter(|_| !apart) {
+        let begins_cluster = k == 0 || place.saturating_sub(places[k - 1]) > together;
+        match peaks.last_mut().filter(|_| !begins_cluster) {
             Some(peak) if exceedances[*peak].1 < *value => *peak = k,
             Some(_) => {}
             None => peaks.push(k),
@@ -63,14 +63,14 @@ mod tests {
 
     #[test]
     fn a_burst_of_exceedances_is_one_cluster() {
-        let mut random = Random::seeded(3);
+        let mut random = Random::from_seed(3);
         let (mut place, mut exceedances) = (0u64, Vec::new());
         for _ in 0..300 {
-            place += 10 + (-random.unit().ln() * 5_000.0) as u64;
+            place += 10 + (-random.next_unit().ln() * 5_000.0) as u64;
             // A burst of three, its worst in the middle.
             exceedances.extend((0..3).map(|k| (place + k, if k == 1 { 9 } else { 7 })));
         }
-        let clusters = decluster(&exceedances);
+        let clusters = decluster_exceedances(&exceedances);
         assert!((clusters.index - 1.0 / 3.0).abs() < 0.05, "{}", clusters.index);
         assert!((280..=300).contains(&clusters.peaks.len()), "{}", clusters.peaks.len());
         assert!(clusters.peaks.iter().all(|k| exceedances[*k].1 == 9));
@@ -78,17 +78,17 @@ mod tests {
 
     #[test]
     fn independent_exceedances_form_no_clusters() {
-        let mut random = Random::seeded(4);
+        let mut random = Random::from_seed(4);
         let mut place = 0;
         let places: Vec<u64> = (0..500)
             .map(|_| {
-                place += 1 + (-random.unit().ln() * 1_000.0) as u64;
+                place += 1 + (-random.next_unit().ln() * 1_000.0) as u64;
                 place
             })
             .collect();
         assert!(extremal_index(&places) > 0.9, "{}", extremal_index(&places));
         assert_eq!(extremal_index(&[]), 1.0);
-        assert_eq!(decluster(&[]).peaks, [0usize; 0]);
+        assert_eq!(decluster_exceedances(&[]).peaks, [0usize; 0]);
     }
 
     proptest! {
@@ -97,7 +97,7 @@ mod tests {
             mut exceedances in proptest::collection::vec((any::<u64>(), any::<i64>()), 0..50),
         ) {
             exceedances.sort();
-            let clusters = decluster(&exceedances);
+            let clusters = decluster_exceedances(&exceedances);
             prop_assert!(clusters.index > 0.0 && clusters.index <= 1.0);
             prop_assert_eq!(clusters.peaks.is_empty(), exceedances.is_empty());
         }

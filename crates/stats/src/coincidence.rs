@@ -5,7 +5,7 @@
 //! interval has more room for any event: a kind that is more frequent in long intervals also needs
 //! to be more frequent than by the length of these alone.
 
-use crate::compare::multiple::holm;
+use crate::compare::multiple::adjust_holm;
 use crate::probability::{binomial_at_least, ln_choose};
 use punctual_bundle::intervals::{Coincidence, Coincidences};
 
@@ -37,12 +37,16 @@ pub struct OccurredIn {
 }
 
 /// The table of these kinds, the strongest association first: by the lower end of the odds ratio.
-pub fn coincidences(name: String, of: LongAndOrdinary, kinds: Vec<OccurredIn>) -> Coincidences {
+pub fn rank_coincidences(
+    name: String,
+    of: LongAndOrdinary,
+    kinds: Vec<OccurredIn>,
+) -> Coincidences {
     let share = of.late_time / (of.late_time + of.ordinary_time).max(1.0);
     let mut kinds: Vec<Coincidence> =
-        kinds.into_iter().map(|kind| coincidence(&of, share, kind)).collect();
+        kinds.into_iter().map(|kind| test_coincidence(&of, share, kind)).collect();
     let p: Vec<f64> = kinds.iter().map(|kind| kind.p).collect();
-    for (kind, adjusted) in kinds.iter_mut().zip(holm(&p)) {
+    for (kind, adjusted) in kinds.iter_mut().zip(adjust_holm(&p)) {
         kind.p_adjusted = adjusted;
         kind.associated = adjusted <= ERROR;
     }
@@ -58,12 +62,12 @@ pub fn coincidences(name: String, of: LongAndOrdinary, kinds: Vec<OccurredIn>) -
     }
 }
 
-fn coincidence(of: &LongAndOrdinary, share: f64, kind: OccurredIn) -> Coincidence {
+fn test_coincidence(of: &LongAndOrdinary, share: f64, kind: OccurredIn) -> Coincidence {
     let OccurredIn { kind, who, late, ordinary } = kind;
     let with = late + ordinary;
     let cells = [late, of.late - late, ordinary, of.ordinary - ordinary];
-    let (odds_ratio, low, high) = odds(cells);
-    let fisher = fisher(cells);
+    let (odds_ratio, low, high) = estimate_odds(cells);
+    let fisher = fisher_exact(cells);
     // What a longer interval has room for.
     let by_length = (with as f64 * share).min(of.late as f64);
     let p = if odds_ratio > 1.0 { fisher.max(at_least(late, with, share)) } else { fisher };
@@ -85,7 +89,7 @@ fn coincidence(of: &LongAndOrdinary, share: f64, kind: OccurredIn) -> Coincidenc
 }
 
 /// The odds ratio of `[with, without, with, without]` and its 95 % interval.
-fn odds(cells: [u64; 4]) -> (f64, f64, f64) {
+fn estimate_odds(cells: [u64; 4]) -> (f64, f64, f64) {
     let [a, b, c, d] = cells.map(|n| n as f64 + 0.5);
     let log = (a * d / (b * c)).ln();
     let error = (1.0 / a + 1.0 / b + 1.0 / c + 1.0 / d).sqrt();
@@ -94,7 +98,7 @@ fn odds(cells: [u64; 4]) -> (f64, f64, f64) {
 
 /// The two-sided probability of Fisher's exact test: of all tables with these margins that are at
 /// most as likely.
-fn fisher([a, b, c, d]: [u64; 4]) -> f64 {
+fn fisher_exact([a, b, c, d]: [u64; 4]) -> f64 {
     let (late, with, all) = (a + b, a + c, a + b + c + d);
     let fixed = ln_choose(all, late);
     let log_p = |k: u64| ln_choose(with, k) + ln_choose(all - with, late - k) - fixed;
@@ -144,23 +148,23 @@ mod tests {
         for a in 0..8 {
             for b in 0..5 {
                 for (c, d) in [(0, 9), (3, 20), (12, 2), (7, 0)] {
-                    near(fisher([a, b, c, d]), by_counting([a, b, c, d]));
+                    near(fisher_exact([a, b, c, d]), by_counting([a, b, c, d]));
                 }
             }
         }
         // Fisher's lady tasting tea, and Agresti's table of it.
-        near(fisher([3, 1, 1, 3]), 34.0 / 70.0);
-        near(fisher([4, 0, 0, 4]), 2.0 / 70.0);
+        near(fisher_exact([3, 1, 1, 3]), 34.0 / 70.0);
+        near(fisher_exact([4, 0, 0, 4]), 2.0 / 70.0);
     }
 
     /// 7 of 10 and 30 of 990 with half a count added: 7.5 · 960.5 / (3.5 · 30.5), by hand.
     #[test]
     fn the_odds_ratio_has_woolfs_interval() {
-        let (ratio, low, high) = odds([7, 3, 30, 960]);
+        let (ratio, low, high) = estimate_odds([7, 3, 30, 960]);
         near(ratio, 67.482_435_597);
         let error = f64::sqrt(1.0 / 7.5 + 1.0 / 3.5 + 1.0 / 30.5 + 1.0 / 960.5);
         near(high / low, (2.0 * 1.959_963_984_540_054 * error).exp());
-        let (ratio, low, high) = odds([10, 0, 0, 990]);
+        let (ratio, low, high) = estimate_odds([10, 0, 0, 990]);
         assert!(low > 100.0 && ratio > low && high > ratio && high.is_finite());
     }
 
@@ -186,12 +190,12 @@ mod tests {
             let rate = 0.002 * (k + 1) as f64;
             let mut occurred = |n: u64, length: f64| {
                 let p = 1.0 - (-rate * length).exp();
-                (0..n).filter(|_| random.unit() < p).count() as u64
+                (0..n).filter(|_| random.next_unit() < p).count() as u64
             };
             let (late, ordinary) = (occurred(10, longer), occurred(990, 1.0));
             OccurredIn { kind: "tracepoint", who: format!("event {k}"), late, ordinary }
         };
-        coincidences("a->b".into(), of, (0..kinds).map(kind).collect())
+        rank_coincidences("a->b".into(), of, (0..kinds).map(kind).collect())
     }
 
     #[test]
@@ -199,7 +203,7 @@ mod tests {
         // Of 400 tables with a rate of 5 %, 20 are expected, and more than 33 by chance in 1 of
         // 1,000.
         for longer in [1.0, 3.0, 30.0] {
-            let mut random = Random::seeded(53);
+            let mut random = Random::from_seed(53);
             let named = (0..400)
                 .filter(|_| drawn(&mut random, 20, longer).kinds.iter().any(|k| k.associated));
             let named = named.count();
@@ -218,8 +222,8 @@ mod tests {
             left_out: 0,
         };
         let tick = OccurredIn { kind: "irq", who: "tick".into(), late: 9, ordinary: 20 };
-        let table = coincidences("a->b".into(), of, vec![tick]);
-        assert!(fisher([9, 1, 20, 970]) < 1e-9);
+        let table = rank_coincidences("a->b".into(), of, vec![tick]);
+        assert!(fisher_exact([9, 1, 20, 970]) < 1e-9);
         assert!(!table.kinds[0].associated && table.kinds[0].by_length > 9.0, "{table:?}");
     }
 }

@@ -13,7 +13,7 @@ mod index;
 pub(crate) mod ladder;
 pub mod multiple;
 mod partners;
-pub mod quantile;
+pub(crate) mod quantile;
 pub mod run;
 pub mod series;
 mod warnings;
@@ -22,7 +22,7 @@ pub mod whole;
 pub use gate::GateError;
 use gate::{DifferenceGate, GateKind};
 use index::Indexed;
-use partners::partners;
+use partners::pair_series;
 use punctual_bundle::comparison::{self, Comparison, GateResult, SeriesComparison};
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::{Bundle, BundleError, Timebase};
@@ -81,7 +81,10 @@ pub enum CompareError {
 
 /// Compares the first side with each of the others, series by series. Reads the logs; memory is
 /// that of one series and its partner.
-pub fn compare(sides: &[SideInput], options: &CompareOptions) -> Result<Comparison, CompareError> {
+pub fn compare_sides(
+    sides: &[SideInput],
+    options: &CompareOptions,
+) -> Result<Comparison, CompareError> {
     let [first, others @ ..] = sides else { return Err(CompareError::TooFewSides) };
     if others.is_empty() || sides.iter().any(|side| side.runs.is_empty()) {
         return Err(CompareError::TooFewSides);
@@ -89,11 +92,12 @@ pub fn compare(sides: &[SideInput], options: &CompareOptions) -> Result<Comparis
     let mut findings: Vec<Finding> = sides.iter().flat_map(warnings::of_side).collect();
     let (mut series, mut gates) = (Vec::new(), Vec::new());
     let mut plan = Vec::new();
-    let indexed: Vec<Indexed> = sides.iter().map(Indexed::of).collect();
+    let indexed: Vec<Indexed> = sides.iter().map(Indexed::from_side).collect();
     for (number, other) in others.iter().enumerate() {
-        let found = partners(&indexed[0], &indexed[number + 1], &options.matches)?;
+        let found = pair_series(&indexed[0], &indexed[number + 1], &options.matches)?;
         let open = &found.without;
-        gates.extend(open.iter().flat_map(|name| unanswered(&options.gates, name, number + 1)));
+        gates
+            .extend(open.iter().flat_map(|name| undecided_gates(&options.gates, name, number + 1)));
         let alone =
             |name: &String| warnings::no_partner(name, first, other, found.proposal.as_deref());
         findings.extend(open.iter().map(alone));
@@ -103,52 +107,57 @@ pub fn compare(sides: &[SideInput], options: &CompareOptions) -> Result<Comparis
     let tested =
         options.gates.iter().filter(|gate| gate.kind == GateKind::FailIfWorse).count() * plan.len();
     for (number, name, partner) in plan {
-        let both = [(&indexed[0], name.as_str()), (&indexed[number], partner.as_str())];
-        let view = view(both);
-        let [a, b] = both.map(|(of, name)| side(of, name, view));
+        let named_sides = [(&indexed[0], name.as_str()), (&indexed[number], partner.as_str())];
+        let view = choose_view(named_sides);
+        let [a, b] = named_sides.map(|(of, name)| read_side(of, name, view));
         let pair = SeriesPair { a: a?, b: b? };
-        let compared = pair.compare(number, &name, &partner);
+        let compared = pair.compare_series(number, &name, &partner);
         findings.extend(warnings::of_pair(&pair, &compared));
-        let unequal = both.iter().find_map(|(of, name)| of.unequal(name));
-        findings.extend(unequal.iter().map(|why| warnings::unequal(&name, why)));
+        let unequal = named_sides.iter().find_map(|(of, name)| of.find_inequality(name));
+        findings.extend(unequal.iter().map(|why| warnings::warn_of_inequality(&name, why)));
         gates.extend(options.gates.iter().map(|gate| match &unequal {
-            None => judge(gate, &pair, &compared, tested),
-            Some(why) => undecided(gate, &name, number, why),
+            None => judge_gate(gate, &pair, &compared, tested),
+            Some(why) => undecided_gate(gate, &name, number, why),
         }));
-        gates.extend(equal::judged(both, [&pair.a, &pair.b], number, unequal.as_deref()));
+        gates.extend(equal::judge_margins(
+            named_sides,
+            [&pair.a, &pair.b],
+            number,
+            unequal.as_deref(),
+        ));
         series.push(compared);
     }
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     Ok(Comparison {
         schema: comparison::SCHEMA.to_owned(),
         answer: None,
-        sides: sides.iter().map(named).collect(),
+        sides: sides.iter().map(describe_side).collect(),
         confidence: 1.0 - ERROR,
         error_rate: ERROR,
-        tests: multiple::settle(&mut series),
+        tests: multiple::decide_differences(&mut series),
         series,
-        verdict: VerdictWord::gravest(gates.iter().map(|gate| gate.verdict)),
+        verdict: VerdictWord::gravest_verdict(gates.iter().map(|gate| gate.verdict)),
         gates,
         findings,
     })
 }
 
-fn named(side: &SideInput) -> comparison::ComparisonSide {
+fn describe_side(side: &SideInput) -> comparison::ComparisonSide {
     let times = side.runs.iter().map(|(_, bundle)| bundle.timebase());
     comparison::ComparisonSide {
         label: side.label.clone(),
         runs: side.runs.iter().map(|(name, _)| name.clone()).collect(),
-        timebase: Timebase::together(times),
+        timebase: Timebase::common_timebase(times),
     }
 }
 
-fn judge(
+fn judge_gate(
     gate: &DifferenceGate,
     pair: &SeriesPair,
     compared: &SeriesComparison,
     tested: usize,
 ) -> GateResult {
-    let (verdict, bound, margin, reason) = pair.judge(gate, tested);
+    let (verdict, bound, margin, reason) = pair.judge_gate(gate, tested);
     GateResult {
         gate: gate.to_string(),
         series: compared.series.clone(),
@@ -161,15 +170,15 @@ fn judge(
 }
 
 /// A requirement on a series that is not on both sides is undecided.
-fn unanswered<'a>(
+fn undecided_gates<'a>(
     gates: &'a [DifferenceGate],
     name: &'a str,
     side: usize,
 ) -> impl Iterator<Item = GateResult> + 'a {
-    gates.iter().map(move |gate| undecided(gate, name, side, "the series is on one side only"))
+    gates.iter().map(move |gate| undecided_gate(gate, name, side, "the series is on one side only"))
 }
 
-fn undecided(gate: &DifferenceGate, name: &str, side: usize, reason: &str) -> GateResult {
+fn undecided_gate(gate: &DifferenceGate, name: &str, side: usize, reason: &str) -> GateResult {
     GateResult {
         gate: gate.to_string(),
         series: name.to_owned(),
@@ -182,17 +191,17 @@ fn undecided(gate: &DifferenceGate, name: &str, side: usize, reason: &str) -> Ga
 }
 
 /// The distribution to compare: corrected for missed periods if either side missed some.
-fn view(pair: [(&Indexed, &str); 2]) -> ComparedView {
-    let has_hidden = pair
-        .iter()
-        .any(|(side, name)| side.find(name).any(|(_, series)| run::has_hidden(&series.state.data)));
+fn choose_view(pair: [(&Indexed, &str); 2]) -> ComparedView {
+    let has_hidden = pair.iter().any(|(side, name)| {
+        side.find_series(name).any(|(_, series)| run::has_hidden(&series.state.data))
+    });
     if has_hidden { ComparedView::Corrected } else { ComparedView::Measured }
 }
 
 /// Every run of a side's series.
-fn side(of: &Indexed, name: &str, view: ComparedView) -> Result<SideRuns, CompareError> {
+fn read_side(of: &Indexed, name: &str, view: ComparedView) -> Result<SideRuns, CompareError> {
     let runs = of
-        .find(name)
+        .find_series(name)
         .map(|(phase, series)| ComparedRun::of_series(series, phase.meta.duration, view));
     Ok(SideRuns::new(runs.collect::<Result<Vec<ComparedRun>, BundleError>>()?))
 }

@@ -16,12 +16,12 @@ const SHARES: [(&str, &str); 8] = [
 ];
 
 /// Fills in rates and shares, if both numbers are known.
-pub fn derive(counts: &mut CommandCounts) {
+pub fn derive_rates(counts: &mut CommandCounts) {
     let (cpu, wall) = (counts.cpu.total, counts.wall);
     for one in counts.counts.iter_mut().filter(|one| !one.is_time) {
-        let count = one.count.known().map(|count| *count as f64);
-        let each = |time: Nanos| count.filter(|_| time.0 > 0).map(|n| n * 1e9 / time.0 as f64);
-        (one.per_second, one.per_cpu_second) = (each(wall), each(cpu));
+        let count = one.count.known_value().map(|count| *count as f64);
+        let rate_over = |time: Nanos| count.filter(|_| time.0 > 0).map(|n| n * 1e9 / time.0 as f64);
+        (one.per_second, one.per_cpu_second) = (rate_over(wall), rate_over(cpu));
     }
     derive_shares(&mut counts.counts);
 }
@@ -35,13 +35,13 @@ pub fn derive_shares(counts: &mut [EventCount]) {
 /// Counts of two sources can begin at different instants: those are divided by the sum of their own
 /// kind.
 fn share_of(one: &EventCount, all: &[EventCount]) -> Option<CountShare> {
-    let count = *one.count.known()? as f64;
+    let count = *one.count.known_value()? as f64;
     let (_, of) = SHARES.iter().find(|(name, _)| *name == one.name)?;
     let is_comparable =
         |other: &&EventCount| other.source == one.source && other.user_only == one.user_only;
     let value = |name: &str| {
-        let other = all.iter().rfind(|other| other.name == name).filter(is_comparable);
-        other.and_then(|other| other.count.known()).map(|count| *count as f64)
+        let found_count = all.iter().rfind(|other| other.name == name).filter(is_comparable);
+        found_count.and_then(|other| other.count.known_value()).map(|count| *count as f64)
     };
     let parts = || {
         SHARES
@@ -87,7 +87,7 @@ mod tests {
                 EventCount::new("instructions", perf, Fact::Known(5)),
             ],
         };
-        derive(&mut counts);
+        derive_rates(&mut counts);
         let rates: Vec<Option<f64>> = counts.counts.iter().map(|one| one.per_cpu_second).collect();
         assert_eq!(rates[0], Some(14.0));
         assert_eq!(counts.counts[0].per_second, Some(3.5));

@@ -18,7 +18,7 @@ const STRONGEST: f64 = 0.8;
 
 /// The spread of a share of samples.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// The ratio of its variance to that of independent samples.
     pub factor: f64,
     /// The degrees of freedom of that ratio; infinite if it is assumed.
@@ -39,11 +39,14 @@ pub(crate) fn block_length(n: usize) -> Option<usize> {
 /// independent samples.
 pub(crate) fn spread_above(samples: &[i64], bound: i64, length: usize) -> Spread {
     let counts = counts_above(samples, bound, length);
-    let Some((mean, variance)) = moments(&counts) else { return Spread::INDEPENDENT };
+    let Some((mean, variance)) = mean_and_variance(&counts) else { return Spread::INDEPENDENT };
     let binomial = mean * (1.0 - mean / length as f64);
     let df = counts.len() as f64 - 1.0;
-    let factor =
-        if binomial > 0.0 { (variance * inflation(&counts) / binomial).max(1.0) } else { 1.0 };
+    let factor = if binomial > 0.0 {
+        (variance * variance_inflation(&counts) / binomial).max(1.0)
+    } else {
+        1.0
+    };
     Spread { factor, df }
 }
 
@@ -56,7 +59,7 @@ pub(crate) fn counts_above(samples: &[i64], bound: i64, length: usize) -> Vec<f6
 /// The factor by which correlated neighbouring blocks increase the variance of their mean: (1 +
 /// r)/(1 − r), as of a first-order autoregression with correlation r (Priestley, "Spectral Analysis
 /// and Time Series", 1981, section 5.3.2).
-pub(crate) fn inflation(blocks: &[f64]) -> f64 {
+pub(crate) fn variance_inflation(blocks: &[f64]) -> f64 {
     let Some(r) = correlation_of_neighbours(blocks).map(|r| r + 1.0 / blocks.len() as f64) else {
         return 1.0;
     };
@@ -66,7 +69,7 @@ pub(crate) fn inflation(blocks: &[f64]) -> f64 {
 
 /// The correlation of blocks with their successors; its bias is about minus one over their number.
 pub(crate) fn correlation_of_neighbours(blocks: &[f64]) -> Option<f64> {
-    let (mean, variance) = moments(blocks)?;
+    let (mean, variance) = mean_and_variance(blocks)?;
     let product: f64 = blocks.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
     (variance > 0.0).then(|| product / (variance * (blocks.len() - 1) as f64))
 }
@@ -77,7 +80,7 @@ pub fn mean(values: &[f64]) -> f64 {
 }
 
 /// Mean and variance; `None` for fewer than two values.
-pub fn moments(values: &[f64]) -> Option<(f64, f64)> {
+pub(crate) fn mean_and_variance(values: &[f64]) -> Option<(f64, f64)> {
     let (n, mean) = (values.len() as f64, mean(values));
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     (values.len() >= 2).then(|| (mean, squares / (n - 1.0)))
@@ -90,8 +93,8 @@ mod tests {
 
     #[test]
     fn bursts_increase_the_dispersion_factor() {
-        let mut random = Random::seeded(1);
-        let single: Vec<i64> = (0..48_000).map(|_| i64::from(random.unit() < 0.01)).collect();
+        let mut random = Random::from_seed(1);
+        let single: Vec<i64> = (0..48_000).map(|_| i64::from(random.next_unit() < 0.01)).collect();
         let in_tens: Vec<i64> = single.iter().flat_map(|v| [*v; 10]).collect();
         let spread =
             |samples: &[i64]| spread_above(samples, 0, block_length(samples.len()).unwrap()).factor;

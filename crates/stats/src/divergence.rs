@@ -28,15 +28,16 @@ pub fn first_divergence(
     first: &Bundle,
     second: &Bundle,
 ) -> Result<Option<Divergence>, BundleError> {
-    let (ours, theirs): (Vec<_>, Vec<_>) = (first.series().collect(), second.series().collect());
+    let (ours, theirs): (Vec<_>, Vec<_>) =
+        (first.all_series().collect(), second.all_series().collect());
     let mut earliest: Option<(i64, Divergence)> = None;
     let mut beyond = None;
     for (place, (phase, series)) in ours.iter().enumerate() {
         let name = format!("{phase}/{}", series.meta.name);
-        let other = theirs
+        let their_series = theirs
             .get(place)
             .filter(|(their, other)| their == phase && other.meta.name == series.meta.name);
-        let Some((_, other)) = other else { return Ok(Some(Divergence::Series(name))) };
+        let Some((_, other)) = their_series else { return Ok(Some(Divergence::Series(name))) };
         if series.state.digest.is_some() && series.state.digest == other.state.digest {
             continue;
         }
@@ -70,7 +71,7 @@ type SamplePair = (Option<Sample>, Option<Sample>);
 
 /// The first pair of kept samples that differ.
 fn first_sample(one: &Series, two: &Series) -> Result<Option<SamplePair>, BundleError> {
-    let (ours, theirs) = (one.log()?.samples, two.log()?.samples);
+    let (ours, theirs) = (one.load_log()?.samples, two.load_log()?.samples);
     let same = |a: &Sample, b: &Sample| (a.seq, a.due, a.woke) == (b.seq, b.due, b.woke);
     let place = ours.iter().zip(&theirs).take_while(|(a, b)| same(a, b)).count();
     let pair = (ours.get(place).copied(), theirs.get(place).copied());

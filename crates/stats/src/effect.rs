@@ -6,7 +6,7 @@
 //! (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987). At 5 %, they are if the 90 % interval of the
 //! difference is within the margin. An insignificant difference is no proof of equivalence.
 
-use crate::dispersion::{mean, moments};
+use crate::dispersion::{mean, mean_and_variance};
 use crate::probability::{normal_upper, student_two_sided, student_upper};
 use punctual_bundle::summary::VerdictWord;
 
@@ -51,7 +51,7 @@ pub struct Tested {
 impl EffectEstimate {
     /// From the differences of pairs. `None` for fewer than two.
     pub fn of_pairs(differences: &[f64]) -> Option<EffectEstimate> {
-        let (effect, variance) = moments(differences)?;
+        let (effect, variance) = mean_and_variance(differences)?;
         let (n, count) = (differences.len() as f64, differences.len());
         Some(EffectEstimate {
             effect,
@@ -66,9 +66,10 @@ impl EffectEstimate {
     /// correlated neighbours increase the variance of each mean. `None` for fewer than two on a
     /// side.
     pub(crate) fn of_sides(sides: [&[f64]; 2], inflation: [f64; 2]) -> Option<EffectEstimate> {
-        let [(a, of_a), (b, of_b)] = [moments(sides[0])?, moments(sides[1])?];
+        let [(a, of_a), (b, of_b)] = [mean_and_variance(sides[0])?, mean_and_variance(sides[1])?];
         let variances = [of_a * inflation[0], of_b * inflation[1]];
-        let (square, freedom) = welch(&[0, 1].map(|k| (variances[k], sides[k].len() as f64)));
+        let (square, freedom) =
+            welch_variance(&[0, 1].map(|k| (variances[k], sides[k].len() as f64)));
         Some(EffectEstimate {
             effect: b - a,
             error: square.sqrt(),
@@ -94,11 +95,12 @@ impl EffectEstimate {
     /// The mean of these very groups' means, each with its own spread. `None` without two
     /// differences in each.
     pub fn of_groups(groups: &[Vec<f64>]) -> Option<EffectEstimate> {
-        let each: Vec<(f64, f64)> =
-            groups.iter().map(|group| moments(group)).collect::<Option<_>>()?;
-        let means: Vec<f64> = each.iter().map(|(mean, _)| *mean).collect();
-        let of_each = each.iter().zip(groups).map(|((_, v), group)| (*v, group.len() as f64));
-        let (square, freedom) = welch(&of_each.collect::<Vec<_>>());
+        let group_moments: Vec<(f64, f64)> =
+            groups.iter().map(|group| mean_and_variance(group)).collect::<Option<_>>()?;
+        let means: Vec<f64> = group_moments.iter().map(|(mean, _)| *mean).collect();
+        let of_each =
+            group_moments.iter().zip(groups).map(|((_, v), group)| (*v, group.len() as f64));
+        let (square, freedom) = welch_variance(&of_each.collect::<Vec<_>>());
         let error = square.sqrt() / groups.len() as f64;
         Some(EffectEstimate::of_model(mean(&means), error, freedom, groups.len()))
     }
@@ -109,7 +111,7 @@ impl EffectEstimate {
     }
 
     /// The interval that misses the effect with this probability.
-    pub fn interval(&self, error: f64) -> [f64; 2] {
+    pub(crate) fn confidence_interval(&self, error: f64) -> [f64; 2] {
         let is_exact = self.error <= 0.0;
         let reach =
             if is_exact { 0.0 } else { student_upper(self.freedom, error / 2.0) * self.error };
@@ -117,7 +119,7 @@ impl EffectEstimate {
     }
 
     /// The probability of an effect at least this large, up or down, by chance.
-    pub fn p(&self) -> f64 {
+    pub(crate) fn p_value(&self) -> f64 {
         if self.error > 0.0 {
             student_two_sided(self.freedom, self.effect / self.error)
         } else {
@@ -126,8 +128,8 @@ impl EffectEstimate {
     }
 
     /// Whether the sides are equivalent by this margin.
-    pub fn within(&self, margin: f64) -> Tested {
-        let interval @ [low, high] = self.interval(2.0 * ERROR);
+    pub(crate) fn test_equivalence(&self, margin: f64) -> Tested {
+        let interval @ [low, high] = self.confidence_interval(2.0 * ERROR);
         let verdict = if -margin < low && high < margin {
             VerdictWord::Met
         } else if low > margin || high < -margin {
@@ -146,7 +148,7 @@ impl EffectEstimate {
 
 /// The variance of a sum of means, each from values of this variance and number, with its degrees
 /// of freedom (Welch; Satterthwaite, Biometrics Bulletin 2, 1946).
-fn welch(means: &[(f64, f64)]) -> (f64, f64) {
+fn welch_variance(means: &[(f64, f64)]) -> (f64, f64) {
     let of_mean = |(variance, count): &(f64, f64)| variance / count;
     let square: f64 = means.iter().map(of_mean).sum();
     let lost: f64 = means.iter().map(|of| of_mean(of).powi(2) / (of.1 - 1.0)).sum();
@@ -157,9 +159,9 @@ fn welch(means: &[(f64, f64)]) -> (f64, f64) {
 /// neither side has two values.
 pub(crate) fn pooled_variance(sides: [&[f64]; 2]) -> Option<(f64, f64)> {
     let freedom: f64 = sides.iter().map(|side| side.len() as f64 - 1.0).sum();
-    let squares = sides
-        .iter()
-        .filter_map(|side| moments(side).map(|(_, variance)| variance * (side.len() as f64 - 1.0)));
+    let squares = sides.iter().filter_map(|side| {
+        mean_and_variance(side).map(|(_, variance)| variance * (side.len() as f64 - 1.0))
+    });
     (freedom >= 1.0).then(|| (squares.sum::<f64>() / freedom, freedom))
 }
 
@@ -172,32 +174,39 @@ mod tests {
     fn a_90_percent_interval_within_the_margin_is_equivalence() {
         // Mean 1, standard deviation 1, eight pairs: t of 7 degrees at 5 % is 1.895.
         let differences = [0.0, 2.0, 0.0, 2.0, 0.0, 2.0, 0.0, 2.0];
-        let tested = EffectEstimate::of_pairs(&differences).unwrap().within(3.0);
+        let tested = EffectEstimate::of_pairs(&differences).unwrap().test_equivalence(3.0);
         let reach = 1.894_579 * (8.0f64 / 7.0 / 8.0).sqrt();
         assert!((tested.interval[0] - (1.0 - reach)).abs() < 1e-4, "{tested:?}");
         assert!((tested.interval[1] - (1.0 + reach)).abs() < 1e-4, "{tested:?}");
         assert_eq!((tested.verdict, tested.count), (VerdictWord::Met, 8));
-        let verdict =
-            |margin| EffectEstimate::of_pairs(&differences).unwrap().within(margin).verdict;
+        let verdict = |margin| {
+            EffectEstimate::of_pairs(&differences).unwrap().test_equivalence(margin).verdict
+        };
         assert_eq!(verdict(1.5), VerdictWord::Undecided);
         assert_eq!(verdict(0.1), VerdictWord::NotMet, "all of the interval is outside");
         // Only its spread determines the needed number: z is 1.645 + 1.282.
         assert_eq!(tested.needed, Some(3));
-        assert_eq!(EffectEstimate::of_pairs(&differences).unwrap().within(0.1).needed, Some(980));
+        assert_eq!(
+            EffectEstimate::of_pairs(&differences).unwrap().test_equivalence(0.1).needed,
+            Some(980)
+        );
         assert_eq!((EffectEstimate::of_pairs(&[1.0]), EffectEstimate::of_pairs(&[])), (None, None));
     }
 
     #[test]
     fn sides_that_differ_by_the_margin_are_called_equivalent_in_a_twentieth_at_most() {
-        let mut random = Random::seeded(7);
+        let mut random = Random::from_seed(7);
         let mut met = [0; 2];
         for _ in 0..2_000 {
             let mut side = |level: f64| -> Vec<f64> {
-                (0..12).map(|_| level + (0..6).map(|_| random.unit() - 0.5).sum::<f64>()).collect()
+                (0..12)
+                    .map(|_| level + (0..6).map(|_| random.next_unit() - 0.5).sum::<f64>())
+                    .collect()
             };
             let (a, same, other) = (side(0.0), side(0.0), side(1.0));
             for (k, b) in [same, other].iter().enumerate() {
-                let tested = EffectEstimate::of_sides([&a, b], [1.0; 2]).unwrap().within(1.0);
+                let tested =
+                    EffectEstimate::of_sides([&a, b], [1.0; 2]).unwrap().test_equivalence(1.0);
                 met[k] += usize::from(tested.verdict == VerdictWord::Met);
             }
         }
@@ -207,14 +216,15 @@ mod tests {
 
     #[test]
     fn the_computed_number_of_pairs_reaches_a_power_of_80_percent() {
-        let mut random = Random::seeded(9);
+        let mut random = Random::from_seed(9);
         let mut pairs = |n: u64| -> Vec<f64> {
-            (0..n).map(|_| (0..12).map(|_| random.unit() - 0.5).sum::<f64>()).collect()
+            (0..n).map(|_| (0..12).map(|_| random.next_unit() - 0.5).sum::<f64>()).collect()
         };
-        let needed = EffectEstimate::of_pairs(&pairs(400)).unwrap().within(0.5).needed.unwrap();
+        let needed =
+            EffectEstimate::of_pairs(&pairs(400)).unwrap().test_equivalence(0.5).needed.unwrap();
         let met = (0..1_000)
             .filter(|_| {
-                EffectEstimate::of_pairs(&pairs(needed)).unwrap().within(0.5).verdict
+                EffectEstimate::of_pairs(&pairs(needed)).unwrap().test_equivalence(0.5).verdict
                     == VerdictWord::Met
             })
             .count();

@@ -8,7 +8,7 @@
 //! cause did not occur meanwhile is not excluded.
 
 use crate::Distribution;
-use crate::cluster::decluster;
+use crate::cluster::decluster_exceedances;
 use crate::compare::run::{ComparedRun, ComparedView};
 use crate::probability::chi_squared_beyond;
 use punctual_bundle::{Bundle, BundleError};
@@ -54,18 +54,19 @@ pub struct SeriesExclusion {
 
 impl Exclusion {
     /// The time of a measurement with this number of episodes that allows the claim.
-    pub fn needed(&self, episodes: u64) -> Nanos {
-        Nanos((most(episodes, self.confidence) * self.every.ns() as f64).ceil() as i64)
+    pub fn needed_time(&self, episodes: u64) -> Nanos {
+        Nanos((poisson_upper(episodes, self.confidence) * self.every.ns() as f64).ceil() as i64)
     }
 
     /// What these numbers allow.
-    pub fn of(&self, time: Nanos, episodes: u64, lost: u64) -> (ExclusionWord, Nanos) {
-        let every = time.ns() as f64 / most(episodes.saturating_add(lost), self.confidence);
+    pub fn judge_episodes(&self, time: Nanos, episodes: u64, lost: u64) -> (ExclusionWord, Nanos) {
+        let every =
+            time.ns() as f64 / poisson_upper(episodes.saturating_add(lost), self.confidence);
         let word = match episodes {
             _ if every >= self.every.ns() as f64 => ExclusionWord::Excluded,
             0 => ExclusionWord::Open,
             // At least this mean number was expected in the time.
-            k if least(k, self.confidence) * self.every.ns() as f64 > time.ns() as f64 => {
+            k if poisson_lower(k, self.confidence) * self.every.ns() as f64 > time.ns() as f64 => {
                 ExclusionWord::Contradicted
             }
             _ => ExclusionWord::Open,
@@ -79,20 +80,21 @@ impl Exclusion {
 /// # Errors
 /// Samples cannot be read.
 pub fn of_bundle(bundle: &Bundle, asked: &Exclusion) -> Result<Vec<SeriesExclusion>, BundleError> {
-    let mut all = Vec::new();
+    let mut exclusions = Vec::new();
     for phase in &bundle.phases {
         for series in &phase.series {
             let Some(time) = phase.meta.duration.filter(|time| *time > Nanos::ZERO) else {
                 continue;
             };
             let run = ComparedRun::of_series(series, Some(time), ComparedView::Measured)?;
-            let above = || Distribution::of(&series.state.data).above(asked.threshold);
+            let above =
+                || Distribution::from_series(&series.state.data).count_above(asked.threshold);
             let mut found = of_run(time, &run, above, asked);
             found.series = format!("{}/{}", phase.meta.name, series.meta.name);
-            all.push(found);
+            exclusions.push(found);
         }
     }
-    Ok(all)
+    Ok(exclusions)
 }
 
 /// What a run excludes; `above` counts the samples above the threshold if not all
@@ -110,30 +112,30 @@ fn of_run(
         let above = run.samples.iter().enumerate().filter(|(_, latency)| **latency > threshold);
         let above: Vec<(u64, i64)> =
             above.map(|(place, latency)| (place as u64, *latency)).collect();
-        (above.len() as u64, decluster(&above).peaks.len() as u64)
+        (above.len() as u64, decluster_exceedances(&above).peaks.len() as u64)
     } else {
         let samples = above().max(1);
         (samples, samples)
     };
-    let (word, every) = asked.of(time, episodes, run.lost);
-    let (series, needed, lost) = (String::new(), asked.needed(episodes), run.lost);
+    let (word, every) = asked.judge_episodes(time, episodes, run.lost);
+    let (series, needed, lost) = (String::new(), asked.needed_time(episodes), run.lost);
     SeriesExclusion { series, time, samples, episodes, lost, word, every, needed }
 }
 
 /// The mean of a Poisson count that is this or less with probability 1 − c.
-fn most(count: u64, confidence: f64) -> f64 {
+fn poisson_upper(count: u64, confidence: f64) -> f64 {
     let count = count as f64;
-    root(count, |mean| chi_squared_beyond(2.0 * (count + 1.0), 2.0 * mean) > 1.0 - confidence)
+    find_root(count, |mean| chi_squared_beyond(2.0 * (count + 1.0), 2.0 * mean) > 1.0 - confidence)
 }
 
 /// The mean of a Poisson count that is this or more with probability 1 − c.
-fn least(count: u64, confidence: f64) -> f64 {
+fn poisson_lower(count: u64, confidence: f64) -> f64 {
     let count = count as f64;
-    root(count, |mean| chi_squared_beyond(2.0 * count, 2.0 * mean) > confidence)
+    find_root(count, |mean| chi_squared_beyond(2.0 * count, 2.0 * mean) > confidence)
 }
 
 /// The mean from which `is_less` no longer holds.
-fn root(count: f64, is_less: impl Fn(f64) -> bool) -> f64 {
+fn find_root(count: f64, is_less: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 10.0 * (count + 10.0));
     for _ in 0..100 {
         let middle = f64::midpoint(low, high);
@@ -157,26 +159,34 @@ mod tests {
     #[test]
     fn the_limits_of_few_events_are_those_of_the_tables() {
         for (count, mean) in [(0, 2.995_732), (1, 4.743_865), (2, 6.295_794), (10, 16.962_22)] {
-            assert!((most(count, 0.95) - mean).abs() < 1e-4, "{count}: {}", most(count, 0.95));
+            assert!(
+                (poisson_upper(count, 0.95) - mean).abs() < 1e-4,
+                "{count}: {}",
+                poisson_upper(count, 0.95)
+            );
         }
         for (count, mean) in [(1, 0.051_293), (2, 0.355_362), (10, 5.425_41)] {
-            assert!((least(count, 0.95) - mean).abs() < 1e-4, "{count}: {}", least(count, 0.95));
+            assert!(
+                (poisson_lower(count, 0.95) - mean).abs() < 1e-4,
+                "{count}: {}",
+                poisson_lower(count, 0.95)
+            );
         }
-        assert!((asked(0.95).needed(0).ns() as f64 / 3.6e12 - 2.995_7).abs() < 1e-3);
+        assert!((asked(0.95).needed_time(0).ns() as f64 / 3.6e12 - 2.995_7).abs() < 1e-3);
     }
 
     #[test]
     fn a_shorter_run_excludes_a_higher_rate() {
-        let (word, every) = asked(0.95).of(HOUR, 0, 0);
+        let (word, every) = asked(0.95).judge_episodes(HOUR, 0, 0);
         assert_eq!(word, ExclusionWord::Open);
         // With 95 % confidence no more than one in 20 min.
         assert!((every.ns() as f64 / 60e9 - 20.03).abs() < 0.01, "{every:?}");
-        assert_eq!(asked(0.95).of(HOUR * 3, 0, 0).0, ExclusionWord::Excluded);
-        assert_eq!(asked(0.95).of(HOUR * 3, 1, 0).0, ExclusionWord::Open);
-        assert_eq!(asked(0.95).of(HOUR * 5, 1, 0).0, ExclusionWord::Excluded);
-        assert_eq!(asked(0.95).of(HOUR, 5, 0).0, ExclusionWord::Contradicted);
+        assert_eq!(asked(0.95).judge_episodes(HOUR * 3, 0, 0).0, ExclusionWord::Excluded);
+        assert_eq!(asked(0.95).judge_episodes(HOUR * 3, 1, 0).0, ExclusionWord::Open);
+        assert_eq!(asked(0.95).judge_episodes(HOUR * 5, 1, 0).0, ExclusionWord::Excluded);
+        assert_eq!(asked(0.95).judge_episodes(HOUR, 5, 0).0, ExclusionWord::Contradicted);
         // A lost sample may have been one.
-        assert_eq!(asked(0.95).of(HOUR * 3, 0, 1).0, ExclusionWord::Open);
+        assert_eq!(asked(0.95).judge_episodes(HOUR * 3, 0, 1).0, ExclusionWord::Open);
     }
 
     #[test]
@@ -194,7 +204,7 @@ mod tests {
     /// for no more than one in twenty, and a claim that is false is seldom made.
     #[test]
     fn the_claim_covers_the_true_rate_as_often_as_it_says() {
-        let mut random = Random::seeded(52);
+        let mut random = Random::from_seed(52);
         let (runs, samples) = (400, 20_000_usize);
         for mean_episodes in [0.5, 2.0, 6.0] {
             let (mut covered, mut claimed) = (0, 0);
@@ -202,12 +212,12 @@ mod tests {
                 let mut latencies = vec![9_000; samples];
                 let mut place = 0.0;
                 loop {
-                    place -= random.unit().ln() * samples as f64 / mean_episodes;
+                    place -= random.next_unit().ln() * samples as f64 / mean_episodes;
                     let begin = place as usize;
                     if begin >= samples {
                         break;
                     }
-                    let length = 1 + (-2.0 * random.unit().ln()) as usize;
+                    let length = 1 + (-2.0 * random.next_unit().ln()) as usize;
                     let end = (begin + length).min(samples);
                     latencies[begin..end].fill(150_000);
                 }

@@ -19,7 +19,7 @@ mod heat;
 pub mod lab;
 mod observed;
 pub mod percentiles;
-pub mod probability;
+pub(crate) mod probability;
 pub mod published;
 pub mod random;
 pub mod requirements;
@@ -37,7 +37,7 @@ pub use distribution::Distribution;
 pub use random::Random;
 #[cfg(test)]
 pub(crate) use summary::summarize_series;
-pub use summary::{PhaseView, RunView, SeriesView, summarize, summarize_run, views};
+pub use summary::{PhaseView, RunView, SeriesView, phase_views, summarize_bundle, summarize_run};
 pub use timeline::{Bucket, Timeline};
 pub use validity::Validity;
 pub use violation::{Violation, first_violation};

@@ -7,12 +7,16 @@ use punctual_core::{CauseKind, Finding, Metric, Nanos, Requirement, Severity};
 
 /// Whether a sample exceeds the bound only due to the part of punctual.
 fn is_excused(sample: &ObservedSample, requirement: &Requirement) -> bool {
-    let holds = |ns: i64| requirement.comparison.holds(ns as f64, requirement.bound as f64);
+    let holds = |ns: i64| requirement.comparison.is_satisfied(ns as f64, requirement.bound as f64);
     !holds(sample.latency) && holds(sample.latency - sample.observer)
 }
 
 /// Makes a requirement on a series of `count` samples undecided if it held without those samples.
-pub fn gate(held: &mut RequirementSummary, observed: &ObservedSamples, count: u64) {
+pub(crate) fn excuse_observer_delays(
+    held: &mut RequirementSummary,
+    observed: &ObservedSamples,
+    count: u64,
+) {
     let Ok(requirement) = held.requirement.parse::<Requirement>() else { return };
     let (VerdictWord::NotMet, Some(beyond)) = (held.verdict, held.beyond) else { return };
     let excused = observed.iter().filter(|one| is_excused(one, &requirement)).count() as u64;
@@ -30,17 +34,17 @@ pub fn gate(held: &mut RequirementSummary, observed: &ObservedSamples, count: u6
 }
 
 /// Reports that punctual delayed samples.
-pub fn finding(of: &ObservedSeries) -> Option<Finding> {
+pub(crate) fn report_observer_delays(of: &ObservedSeries) -> Option<Finding> {
     let longest = of.samples.iter().map(|sample| sample.observer).max()?;
     let count = of.samples.iter().count();
     let samples = if count == 1 { "1 sample".to_owned() } else { format!("{count} samples") };
     let message = format!(
         "punctual itself delayed {samples} of the longest, by up to {}",
-        Nanos(longest).readable()
+        Nanos(longest).to_readable()
     );
     let subject = format!("{}/{}", of.phase, of.series);
     let finding = Finding::new("delayed-by-punctual", Severity::Warning, subject, message);
-    Some(finding.remedy(CauseKind::Observer.advice()))
+    Some(finding.with_remedy(CauseKind::Observer.advice()))
 }
 
 #[cfg(test)]
@@ -58,7 +62,7 @@ mod tests {
             beyond: Some(beyond),
             reason: None,
         };
-        gate(&mut held, &observed, count);
+        excuse_observer_delays(&mut held, &observed, count);
         assert_eq!(held.reason.is_some(), held.verdict == VerdictWord::Undecided);
         held.verdict
     }

@@ -11,7 +11,7 @@ const NORMAL_FROM: f64 = 150.0;
 const POISSON_TO: f64 = 0.02;
 
 /// The standard normal distribution function.
-pub fn normal(z: f64) -> f64 {
+pub(crate) fn normal_cdf(z: f64) -> f64 {
     0.5 * erf::erfc(-z / std::f64::consts::SQRT_2)
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn student_upper(df: f64, probability: f64) -> f64 {
 /// either side.
 pub(crate) fn student_two_sided(df: f64, t: f64) -> f64 {
     if !df.is_finite() {
-        return 2.0 * normal(-t.abs());
+        return 2.0 * normal_cdf(-t.abs());
     }
     StudentsT::new(0.0, 1.0, df.max(1.0)).map_or(1.0, |d| 2.0 * d.cdf(-t.abs()))
 }
@@ -46,7 +46,7 @@ pub(crate) fn chi_squared_beyond(df: f64, x: f64) -> f64 {
 
 /// The probability that the binomial count of `n` trials with probability `share` is below `rank`,
 /// extended to real numbers.
-fn below(n: f64, share: f64, rank: f64) -> f64 {
+fn binomial_below(n: f64, share: f64, rank: f64) -> f64 {
     if rank <= 0.0 {
         return 0.0;
     }
@@ -54,7 +54,7 @@ fn below(n: f64, share: f64, rank: f64) -> f64 {
     if rank >= n + 1.0 {
         1.0
     } else if variance > NORMAL_FROM {
-        normal((rank - 0.5 - mean) / variance.sqrt())
+        normal_cdf((rank - 0.5 - mean) / variance.sqrt())
     } else if share <= POISSON_TO {
         // P(Poisson(m) < k) = Q(k, m).
         if mean <= 0.0 { 1.0 } else { gamma::gamma_ur(rank, mean) }
@@ -73,7 +73,7 @@ pub(crate) fn rank_at(n: f64, share: f64, probability: f64) -> f64 {
         ((mean - 40.0 - 9.0 * deviation).max(0.0), (mean + 40.0 + 9.0 * deviation).min(n + 1.0));
     while high - low > 1e-3 {
         let middle = 0.5 * (low + high);
-        if below(n, share, middle) <= probability { low = middle } else { high = middle }
+        if binomial_below(n, share, middle) <= probability { low = middle } else { high = middle }
     }
     low
 }

@@ -26,21 +26,21 @@ struct PublishedRun<'a> {
 }
 
 /// Compares published figures with those of a run.
-pub fn compare(
+pub(crate) fn compare_published(
     published: &PublishedResults,
     phases: &[PhaseSummary],
     distribution: &dyn Fn(usize, usize) -> Option<Distribution>,
 ) -> PublishedSummary {
     let run = PublishedRun { phases, distribution };
-    let results = published.results.iter().map(|result| run.of(result)).collect();
+    let results = published.results.iter().map(|result| run.summarize_result(result)).collect();
     PublishedSummary { source: published.source.clone(), results }
 }
 
 impl PublishedRun<'_> {
-    fn of(&self, result: &PublishedResult) -> ResultSummary {
-        let here = result.here.as_ref().map(|text| self.read(text));
-        let shape = result.shape.as_ref().map(|text| self.decide(text));
-        let unknown = here.as_ref().and_then(|here| here.as_ref().err().cloned());
+    fn summarize_result(&self, result: &PublishedResult) -> ResultSummary {
+        let measured_here = result.here.as_ref().map(|text| self.read(text));
+        let shape = result.shape.as_ref().map(|text| self.decide_trend(text));
+        let unknown = measured_here.as_ref().and_then(|here| here.as_ref().err().cloned());
         let (decided, unshaped) = match shape {
             Some(Ok(decided)) => (Some(decided), None),
             Some(Err(why)) => (None, Some(why)),
@@ -50,7 +50,7 @@ impl PublishedRun<'_> {
         ResultSummary {
             what: result.what.clone(),
             published: result.value.clone(),
-            here: here.and_then(Result::ok),
+            here: measured_here.and_then(Result::ok),
             shape: result.shape.clone(),
             reproduced: reproduced.flatten(),
             compared,
@@ -60,57 +60,69 @@ impl PublishedRun<'_> {
 
     fn read(&self, text: &str) -> Result<FigureReading, String> {
         let term: Term = text.parse().map_err(|why| format!("syntax error: {why}"))?;
-        self.reading(&term)
+        self.read_term(&term)
     }
 
     /// Whether a trend is reproduced, and the figures that show it: of an order the first two that
     /// contradict it, else the first that leave it undecided, else its last.
-    fn decide(&self, text: &str) -> Result<(Option<bool>, Compared), String> {
-        let shapes = PublishedShape::chain(text).map_err(|why| format!("syntax error: {why}"))?;
-        let all: Vec<_> = shapes.iter().map(|shape| self.pair(shape)).collect::<Result<_, _>>()?;
-        let first = |outcome| all.iter().find(|(holds, _)| *holds == outcome);
-        let decisive = first(Some(false)).or_else(|| first(None)).or(all.last());
+    fn decide_trend(&self, text: &str) -> Result<(Option<bool>, Compared), String> {
+        let shapes =
+            PublishedShape::parse_chain(text).map_err(|why| format!("syntax error: {why}"))?;
+        let outcomes: Vec<_> =
+            shapes.iter().map(|shape| self.compare_pair(shape)).collect::<Result<_, _>>()?;
+        let first = |outcome| outcomes.iter().find(|(holds, _)| *holds == outcome);
+        let decisive = first(Some(false)).or_else(|| first(None)).or(outcomes.last());
         decisive.cloned().ok_or_else(|| "no relation".to_owned())
     }
 
     /// Whether two figures have their relation. Undecided if the interval of their difference
     /// contains 0.
-    fn pair(&self, shape: &PublishedShape) -> Result<(Option<bool>, Compared), String> {
-        let left = self.reading(&shape.left)?;
+    fn compare_pair(&self, shape: &PublishedShape) -> Result<(Option<bool>, Compared), String> {
+        let left = self.read_term(&shape.left)?;
         let (factor, right, of_right) = match &shape.right {
             Right::Number(number) => (1.0, *number, Some([*number, *number])),
             Right::Times(factor, term) => {
-                let right = self.reading(term)?;
+                let right = self.read_term(term)?;
                 (*factor, right.value, right.interval)
             }
         };
         let interval = Option::zip(left.interval, of_right).map(|(of_left, of_right)| {
-            difference(left.value, of_left, factor * right, of_right.map(|end| factor * end))
+            difference_interval(
+                left.value,
+                of_left,
+                factor * right,
+                of_right.map(|end| factor * end),
+            )
         });
-        let holds = shape.relation.holds(left.value, factor * right);
+        let holds = shape.relation.is_satisfied(left.value, factor * right);
         let is_open = shape.relation != Relation::About
             && interval.is_some_and(|[low, high]| low <= 0.0 && high >= 0.0);
-        let relation = shape.relation.sign().to_owned();
+        let relation = shape.relation.sign_text().to_owned();
         let compared =
             Compared { left: left.value, relation, factor, right, unit: left.unit, interval };
         Ok(((!is_open).then_some(holds), compared))
     }
 
     /// The value of a figure, or why there is none.
-    fn reading(&self, term: &Term) -> Result<FigureReading, String> {
+    fn read_term(&self, term: &Term) -> Result<FigureReading, String> {
         // A name may itself contain an `@`.
-        let whole = self.found(&term.of, None, term);
+        let whole = self.find_figure(&term.of, None, term);
         match term.of.rsplit_once('@') {
-            Some((of, phase)) if whole.is_err() => self.found(of, Some(phase), term),
+            Some((of, phase)) if whole.is_err() => self.find_figure(of, Some(phase), term),
             _ => whole,
         }
     }
 
-    fn found(&self, of: &str, phase: Option<&str>, term: &Term) -> Result<FigureReading, String> {
+    fn find_figure(
+        &self,
+        of: &str,
+        phase: Option<&str>,
+        term: &Term,
+    ) -> Result<FigureReading, String> {
         let phases = self.phases.iter().enumerate();
         let holding = phases.filter(|(_, p)| {
             phase.is_none_or(|phase| p.name == phase)
-                && p.series.iter().any(|series| matches(of, &series.name))
+                && p.series.iter().any(|series| matches_series(of, &series.name))
         });
         let holding: Vec<(usize, &PhaseSummary)> = holding.collect();
         let (place, phase) = match holding.as_slice() {
@@ -130,20 +142,32 @@ impl PublishedRun<'_> {
         if let Some(reading) = stated.flat_map(|measure| stated_figure(measure, term)).next() {
             return Ok(reading);
         }
-        let series: Vec<(usize, &SeriesSummary)> =
-            phase.series.iter().enumerate().filter(|(_, one)| matches(of, &one.name)).collect();
+        let series: Vec<(usize, &SeriesSummary)> = phase
+            .series
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| matches_series(of, &one.name))
+            .collect();
         self.of_series(place, &series, term)
     }
 }
 
 /// The interval of `a − b` from those of both (Zou and Donner 2008, as in [`crate::compare`]).
-fn difference(a: f64, [a_low, a_high]: [f64; 2], b: f64, [b_low, b_high]: [f64; 2]) -> [f64; 2] {
-    let seen = a - b;
-    [seen - (a - a_low).hypot(b_high - b), seen + (a_high - a).hypot(b - b_low)]
+fn difference_interval(
+    a: f64,
+    [a_low, a_high]: [f64; 2],
+    b: f64,
+    [b_low, b_high]: [f64; 2],
+) -> [f64; 2] {
+    let seen_difference = a - b;
+    [
+        seen_difference - (a - a_low).hypot(b_high - b),
+        seen_difference + (a_high - a).hypot(b - b_low),
+    ]
 }
 
 /// Whether the pattern names the series or a parent of it; `*` matches any part.
-fn matches(pattern: &str, series: &str) -> bool {
+fn matches_series(pattern: &str, series: &str) -> bool {
     let mut parts = series.split('/');
     pattern
         .split('/')
@@ -176,18 +200,19 @@ impl PublishedRun<'_> {
         })?;
         let measured: Vec<(usize, &SeriesSummary)> =
             series.iter().copied().filter(|(_, series)| series.count > 0).collect();
-        let all: Vec<&SeriesSummary> = measured.iter().map(|(_, series)| *series).collect();
-        let mut reading = together(&all, metric, term)?;
+        let measured_series: Vec<&SeriesSummary> =
+            measured.iter().map(|(_, series)| *series).collect();
+        let mut reading = pool_series(&measured_series, metric, term)?;
         if let [(place, series)] = measured.as_slice() {
             let distribution = || (self.distribution)(phase, *place);
-            reading.interval = interval(series, metric, distribution);
+            reading.interval = figure_interval(series, metric, distribution);
         }
         Ok(reading)
     }
 }
 
 /// The interval of a figure of one series; `None` if its samples do not bound it.
-fn interval(
+fn figure_interval(
     series: &SeriesSummary,
     metric: Metric,
     distribution: impl Fn() -> Option<Distribution>,
@@ -215,7 +240,7 @@ fn of_percentile(distribution: &Distribution, percentile: f64) -> Option<[f64; 2
 
 /// A figure of several series: the smallest minimum, the largest maximum, the mean of all samples,
 /// the sum of counts, the median otherwise.
-fn together(
+fn pool_series(
     measured: &[&SeriesSummary],
     metric: Metric,
     term: &Term,
@@ -223,7 +248,8 @@ fn together(
     if measured.is_empty() {
         return Err(format!("{} was not measured", term.of));
     }
-    let values: Option<Vec<f64>> = measured.iter().map(|series| figure(series, metric)).collect();
+    let values: Option<Vec<f64>> =
+        measured.iter().map(|series| figure_of_series(series, metric)).collect();
     let mut values =
         values.ok_or_else(|| format!("too few samples of {} for {metric}", term.of))?;
     let count: u64 = measured.iter().map(|series| series.count).sum();
@@ -252,21 +278,25 @@ fn together(
     })
 }
 
-fn figure(series: &SeriesSummary, metric: Metric) -> Option<f64> {
-    let usage = || series.usage.known();
-    let of = |n: i64| n as f64;
+fn figure_of_series(series: &SeriesSummary, metric: Metric) -> Option<f64> {
+    let usage = || series.usage.known_value();
+    let to_float = |n: i64| n as f64;
     match metric {
-        Metric::Min => series.min.map(of),
-        Metric::Max => series.max.map(of),
+        Metric::Min => series.min.map(to_float),
+        Metric::Max => series.max.map(to_float),
         Metric::Mean => series.mean,
         Metric::Stddev => series.stddev,
         Metric::Percentile(p) => match p {
-            50.0 => series.median.map(of),
-            p => series.percentiles.get(&crate::percentiles::key(p)).copied().map(of),
+            50.0 => series.median.map(to_float),
+            p => series
+                .percentiles
+                .get(&crate::percentiles::percentile_key(p))
+                .copied()
+                .map(to_float),
         },
         Metric::CorrectedPercentile(p) => {
             let corrected = series.corrected.as_ref()?;
-            corrected.percentiles.get(&crate::percentiles::key(p)).copied().map(of)
+            corrected.percentiles.get(&crate::percentiles::percentile_key(p)).copied().map(to_float)
         }
         Metric::Count => Some(series.count as f64),
         Metric::Overruns => series.overruns.map(|n| n as f64),

@@ -11,22 +11,22 @@ pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
     /// The source with this seed.
-    pub fn seeded(seed: u64) -> Random {
+    pub fn from_seed(seed: u64) -> Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
     /// Uniform in `0..n`; 0 if `n` is 0. The bias of the multiplication is below n/2^64.
-    pub fn below(&mut self, n: usize) -> usize {
+    pub fn next_below(&mut self, n: usize) -> usize {
         ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
     }
     /// Uniform between 0 and 1, both exclusive.
-    pub fn unit(&mut self) -> f64 {
+    pub fn next_unit(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
     /// Selects `n` elements of `order`, all choices equally likely (Fisher and Yates).
-    pub fn choose(&mut self, order: &mut [usize], n: usize) {
+    pub(crate) fn choose_first(&mut self, order: &mut [usize], n: usize) {
         for k in 0..n.min(order.len()) {
-            let other = k + self.below(order.len() - k);
-            order.swap(k, other);
+            let swap_place = k + self.next_below(order.len() - k);
+            order.swap(k, swap_place);
         }
     }
 }
@@ -37,12 +37,12 @@ mod tests {
 
     #[test]
     fn equal_seeds_give_equal_numbers() {
-        let mut random = Random::seeded(7);
-        let drawn: Vec<usize> = (0..6).map(|_| random.below(1_000)).collect();
-        let mut again = Random::seeded(7);
-        assert_eq!(drawn, (0..6).map(|_| again.below(1_000)).collect::<Vec<_>>());
-        assert_eq!(Random::seeded(1).below(0), 0);
-        let mean = (0..10_000).map(|_| random.unit()).sum::<f64>() / 10_000.0;
+        let mut random = Random::from_seed(7);
+        let drawn: Vec<usize> = (0..6).map(|_| random.next_below(1_000)).collect();
+        let mut again = Random::from_seed(7);
+        assert_eq!(drawn, (0..6).map(|_| again.next_below(1_000)).collect::<Vec<_>>());
+        assert_eq!(Random::from_seed(1).next_below(0), 0);
+        let mean = (0..10_000).map(|_| random.next_unit()).sum::<f64>() / 10_000.0;
         assert!((mean - 0.5).abs() < 0.02, "{mean}");
     }
 }

@@ -36,13 +36,16 @@ pub struct SeriesView<'a> {
 }
 
 impl<'a> PhaseView<'a> {
-    fn of(phase: &'a Phase) -> PhaseView<'a> {
-        PhaseView { meta: &phase.meta, series: phase.series.iter().map(SeriesView::of).collect() }
+    fn from_phase(phase: &'a Phase) -> PhaseView<'a> {
+        PhaseView {
+            meta: &phase.meta,
+            series: phase.series.iter().map(SeriesView::from_series).collect(),
+        }
     }
 }
 
 impl<'a> SeriesView<'a> {
-    fn of(series: &'a Series) -> SeriesView<'a> {
+    fn from_series(series: &'a Series) -> SeriesView<'a> {
         SeriesView { meta: &series.meta, state: &series.state, account: Some(&series.account) }
     }
 }
@@ -64,20 +67,21 @@ pub struct RunView<'a> {
 
 /// The summary of an opened bundle. Findings about figures are computed again; those of the run are
 /// kept.
-pub fn summarize(bundle: &Bundle) -> Summary {
+pub fn summarize_bundle(bundle: &Bundle) -> Summary {
     let mut found = bundle.findings.clone();
-    let recorded = bundle.recording.iter().flat_map(|recording| recording.recorded().findings);
+    let recorded =
+        bundle.recording.iter().flat_map(|recording| recording.count_recorded().findings);
     found.extend(recorded.filter(|finding| !bundle.findings.contains(finding)));
-    let recorded = bundle.recording.as_ref().map(|recording| recording.recorded());
+    let recorded = bundle.recording.as_ref().map(|recording| recording.count_recorded());
     let mut damage = bundle.damage.clone();
-    let planned = bundle.planned().unwrap_or_else(|why| {
+    let planned = bundle.planned_requests().unwrap_or_else(|why| {
         damage.push(why.to_string());
         PlannedRequests::default()
     });
     summarize_run(&RunView {
         manifest: &bundle.manifest,
         planned: &planned,
-        phases: &views(bundle),
+        phases: &phase_views(bundle),
         found: &found,
         damage: &damage,
         recorded: recorded.as_ref(),
@@ -85,15 +89,15 @@ pub fn summarize(bundle: &Bundle) -> Summary {
 }
 
 /// The phases of a bundle, borrowed.
-pub fn views(bundle: &Bundle) -> Vec<PhaseView<'_>> {
-    bundle.phases.iter().map(PhaseView::of).collect()
+pub fn phase_views(bundle: &Bundle) -> Vec<PhaseView<'_>> {
+    bundle.phases.iter().map(PhaseView::from_phase).collect()
 }
 
 /// The summary of a run from its parts, with its verdict: the only function that computes one.
 pub fn summarize_run(run: &RunView) -> Summary {
     let RunView { manifest, planned, phases, found, damage, recorded } = *run;
-    let validity = Validity::of(manifest, phases, recorded);
-    let mut born = findings::of_run(manifest, damage);
+    let validity = Validity::from_evidence(manifest, phases, recorded);
+    let mut new_findings = findings::of_run(manifest, damage);
     let mut summaries = Vec::new();
     let observed = manifest.observed.iter().rev();
     let observed: HashMap<(&str, &str), &ObservedSeries> =
@@ -101,8 +105,8 @@ pub fn summarize_run(run: &RunView) -> Summary {
     for phase in phases {
         let name = &phase.meta.name;
         let is_periodic = phase.series.iter().all(|series| series.meta.period.is_some());
-        born.extend(findings::of_phase(phase.meta, is_periodic));
-        born.extend(findings::of_heat(phase));
+        new_findings.extend(findings::of_phase(phase.meta, is_periodic));
+        new_findings.extend(findings::of_heat(phase));
         // A phase that ended before the run was cut off is complete: its last checkpoint precedes
         // its duration.
         let ended = manifest.ending.is_some() || phase.meta.duration.is_some();
@@ -111,33 +115,34 @@ pub fn summarize_run(run: &RunView) -> Summary {
         let of_source = phase.meta.missing_of_source();
         let missing = if is_whole { of_source.as_deref() } else { Some(requirements::CUT_OFF) };
         let (mut series, mut threads) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
-        let absent = absent(phase.meta);
+        let absent = absent_series(phase.meta);
         for view in &phase.series {
             let mut summary = summarize_as(view, missing);
             summary
                 .requirements
                 .iter_mut()
-                .for_each(|held| gate(held, &validity, name, &view.meta.name));
+                .for_each(|held| apply_validity(held, &validity, name, &view.meta.name));
             if let Some(of) = observed.get(&(name.as_str(), summary.name.as_str())) {
                 let count = summary.count;
                 summary
                     .requirements
                     .iter_mut()
-                    .for_each(|held| observed::gate(held, &of.samples, count));
-                born.extend(observed::finding(of));
+                    .for_each(|held| observed::excuse_observer_delays(held, &of.samples, count));
+                new_findings.extend(observed::report_observer_delays(of));
             }
             match absent.get(view.meta.name.as_str()).filter(|_| summary.count == 0) {
-                Some(why) => born.push(findings::of_absent(name, &view.meta.name, why)),
+                Some(why) => new_findings.push(findings::of_absent(name, &view.meta.name, why)),
                 None => {
                     let found = findings::of_series(name, view.meta, view.state, &summary);
                     // The kernel's counts of a thread are reported once for all its series.
                     let thread = view.meta.tid.map(|tid| threads.entry(tid).or_default());
-                    let again = thread.as_ref().is_some_and(|of| of.contains(&&view.state.usage));
+                    let is_repeated =
+                        thread.as_ref().is_some_and(|of| of.contains(&&view.state.usage));
                     thread.into_iter().for_each(|of| of.push(&view.state.usage));
-                    born.extend(
+                    new_findings.extend(
                         found
                             .into_iter()
-                            .filter(|finding| !again || !findings::is_of_thread(finding)),
+                            .filter(|finding| !is_repeated || !findings::is_of_thread(finding)),
                     );
                 }
             }
@@ -148,9 +153,9 @@ pub fn summarize_run(run: &RunView) -> Summary {
         let name = name.clone();
         summaries.push(PhaseSummary { name, duration, cpu_load, series, measures, delayed_by });
     }
-    let more = findings::of_validity(&validity, found.iter().chain(&born));
-    born.extend(more);
-    let verdict = verdict::of(&VerdictEvidence {
+    let validity_findings = findings::of_validity(&validity, found.iter().chain(&new_findings));
+    new_findings.extend(validity_findings);
+    let verdict = verdict::decide_verdict(&VerdictEvidence {
         manifest,
         planned,
         phases,
@@ -161,7 +166,7 @@ pub fn summarize_run(run: &RunView) -> Summary {
     });
     let distribution = |phase: usize, series: usize| {
         let view = phases.get(phase)?.series.get(series)?;
-        Some(Distribution::of(&view.state.data))
+        Some(Distribution::from_series(&view.state.data))
     };
     Summary {
         answer: None,
@@ -169,27 +174,27 @@ pub fn summarize_run(run: &RunView) -> Summary {
         experiment: manifest.experiment.clone(),
         created: manifest.created,
         target: manifest.target.clone(),
-        digest: digest(&summaries),
+        digest: run_digest(&summaries),
         ending: manifest.ending.clone(),
         verdict,
         baseline: manifest.baseline.clone(),
-        validity: Some(validity.summary()),
-        mechanisms: mechanisms(&summaries),
+        validity: Some(validity.to_summary()),
+        mechanisms: summarize_mechanisms(&summaries),
         published: manifest
             .published
             .as_ref()
-            .map(|published| published::compare(published, &summaries, &distribution)),
+            .map(|published| published::compare_published(published, &summaries, &distribution)),
         phases: summaries,
-        findings: merge(found, born),
-        calibration: calibration(manifest),
-        gaps: manifest.gaps.iter().map(GapSummary::of).collect(),
+        findings: merge_findings(found, new_findings),
+        calibration: run_calibration(manifest),
+        gaps: manifest.gaps.iter().map(GapSummary::from_gap).collect(),
         recording: None,
     }
 }
 
 /// The calibration of the run. The reason for its absence in virtual time is known only here.
-fn calibration(manifest: &Manifest) -> Fact<Calibration> {
-    let time = Timebase::of(manifest.target.as_ref());
+fn run_calibration(manifest: &Manifest) -> Fact<Calibration> {
+    let time = Timebase::from_target(manifest.target.as_ref());
     match &manifest.calibration {
         Fact::Unavailable(_) if time == Timebase::Virtual => {
             Fact::Unavailable("the run took place in virtual time".to_owned())
@@ -199,27 +204,31 @@ fn calibration(manifest: &Manifest) -> Fact<Calibration> {
 }
 
 /// Adapts the verdict of a requirement to the validity of the run.
-fn gate(held: &mut RequirementSummary, validity: &Validity, phase: &str, series: &str) {
-    let GatedVerdict { verdict, reason } = validity.gate(held.verdict, phase, series);
+fn apply_validity(held: &mut RequirementSummary, validity: &Validity, phase: &str, series: &str) {
+    let GatedVerdict { verdict, reason } = validity.gate_verdict(held.verdict, phase, series);
     held.verdict = verdict;
     held.reason = reason.or(held.reason.take());
 }
 
 /// The series that could not be measured on that system, each with the reason, as the measures
 /// report them.
-fn absent(phase: &PhaseMeta) -> HashMap<&str, &str> {
-    let all = phase.measures.iter().flat_map(|measure| &measure.notes.absent);
+fn absent_series(phase: &PhaseMeta) -> HashMap<&str, &str> {
+    let absent_entries = phase.measures.iter().flat_map(|measure| &measure.notes.absent);
     // The first of a name is left.
-    let all: Vec<_> = all.collect();
-    all.into_iter().rev().map(|absent| (absent.series.as_str(), absent.why.as_str())).collect()
+    let absent_entries: Vec<_> = absent_entries.collect();
+    absent_entries
+        .into_iter()
+        .rev()
+        .map(|absent| (absent.series.as_str(), absent.why.as_str()))
+        .collect()
 }
 
 /// The cost of a test point by mechanism, if measured.
-fn mechanisms(phases: &[PhaseSummary]) -> Vec<MechanismSummary> {
+fn summarize_mechanisms(phases: &[PhaseSummary]) -> Vec<MechanismSummary> {
     let series =
         phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
     let points = series.filter(|(_, series)| series.workload == TESTPOINT_COST);
-    let of = |(phase, series): (&PhaseSummary, &SeriesSummary)| {
+    let summarize_point = |(phase, series): (&PhaseSummary, &SeriesSummary)| {
         let mut absent = phase.measures.iter().flat_map(|measure| &measure.notes.absent);
         MechanismSummary {
             name: series.name.rsplit('/').next().unwrap_or_default().to_owned(),
@@ -233,11 +242,11 @@ fn mechanisms(phases: &[PhaseSummary]) -> Vec<MechanismSummary> {
                 .map(|absent| absent.why.clone()),
         }
     };
-    points.map(of).collect()
+    points.map(summarize_point).collect()
 }
 
 /// The digest of the run.
-fn digest(phases: &[PhaseSummary]) -> Option<String> {
+fn run_digest(phases: &[PhaseSummary]) -> Option<String> {
     let series =
         phases.iter().flat_map(|phase| phase.series.iter().map(move |series| (phase, series)));
     punctual_core::digest::of_run(
@@ -250,14 +259,14 @@ const REPLACED_BY_RUN: [(&str, &str); 2] =
     [("not-real-time", "scheduling-refused"), ("samples-not-kept", "samples-not-saved")];
 
 /// What distinguishes a finding.
-fn key(finding: &Finding) -> (&str, &str) {
+fn finding_key(finding: &Finding) -> (&str, &str) {
     (&finding.id, &finding.subject)
 }
 
 /// The findings of the run and those about figures, the most severe first. A newly computed finding
 /// replaces the stored one of the same kind and subject.
-fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
-    let of_run: HashSet<(&str, &str)> = found.iter().map(key).collect();
+fn merge_findings(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
+    let of_run: HashSet<(&str, &str)> = found.iter().map(finding_key).collect();
     let better = |b: &Finding| {
         let mut pairs = REPLACED_BY_RUN.iter().filter(|(worse, _)| *worse == b.id);
         pairs.any(|(_, better)| of_run.contains(&(*better, b.subject.as_str())))
@@ -274,11 +283,12 @@ fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
                 .to_owned(),
         );
     }
-    let anew: HashSet<(&str, &str)> = born.iter().map(key).collect();
-    let mut all: Vec<Finding> = found.iter().filter(|f| !anew.contains(&key(f))).cloned().collect();
-    all.extend(born);
-    all.sort_by_key(|f| std::cmp::Reverse(f.severity));
-    all
+    let anew: HashSet<(&str, &str)> = born.iter().map(finding_key).collect();
+    let mut all_findings: Vec<Finding> =
+        found.iter().filter(|f| !anew.contains(&finding_key(f))).cloned().collect();
+    all_findings.extend(born);
+    all_findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    all_findings
 }
 
 /// The summary of a series, complete or in progress (its verdicts are then of the samples so far).
@@ -290,8 +300,8 @@ pub(crate) fn summarize_series(meta: &SeriesMeta, state: &SeriesState) -> Series
 fn summarize_as(view: &SeriesView, missing: Option<&str>) -> SeriesSummary {
     let SeriesView { meta, state, account } = *view;
     let data = &state.data;
-    let plain = Distribution::of(data);
-    let corrected = Distribution::corrected(data);
+    let plain = Distribution::from_series(data);
+    let corrected = Distribution::from_corrected(data);
     let evidence = requirements::RequirementEvidence {
         meta,
         state,
@@ -299,7 +309,7 @@ fn summarize_as(view: &SeriesView, missing: Option<&str>) -> SeriesSummary {
         corrected: corrected.as_ref(),
         missing,
     };
-    let (supported, unsupported) = supported(data.count());
+    let (supported, unsupported) = supported_percentiles(data.sample_count());
     let counted = |n: u64| meta.are_losses_known().then_some(n);
     SeriesSummary {
         name: meta.name.clone(),
@@ -309,14 +319,14 @@ fn summarize_as(view: &SeriesView, missing: Option<&str>) -> SeriesSummary {
         cpus: meta.cpus.to_string(),
         scheduling: meta.scheduling.clone(),
         real_time: meta.real_time,
-        count: data.count(),
+        count: data.sample_count(),
         min: data.min.map(Nanos::ns),
         mean: data.mean(),
-        max: data.longest().map(Nanos::ns),
+        max: data.longest_latency().map(Nanos::ns),
         stddev: data.stddev(),
         median: plain.percentile(50.0).map(Nanos::ns),
-        modes: data.exact.modes().into_iter().map(Nanos::ns).collect(),
-        percentiles: figures(&plain, &supported),
+        modes: data.exact.modal_bins().into_iter().map(Nanos::ns).collect(),
+        percentiles: percentile_figures(&plain, &supported),
         unsupported_percentiles: unsupported,
         corrected: corrected
             .as_ref()
@@ -329,7 +339,7 @@ fn summarize_as(view: &SeriesView, missing: Option<&str>) -> SeriesSummary {
                 .saturating_add(data.losses.dropped),
         ),
         overruns: counted(data.losses.skipped)
-            .and_then(|_| requirements::overruns(meta, data))
+            .and_then(|_| requirements::count_overruns(meta, data))
             .map(|range| *range.start()),
         skipped: counted(data.losses.skipped),
         lost: counted(data.losses.dropped),
@@ -340,27 +350,36 @@ fn summarize_as(view: &SeriesView, missing: Option<&str>) -> SeriesSummary {
         digest: state.digest.clone(),
         usage: state.usage.clone(),
         worst: data.worst.iter().map(worst_sample).collect(),
-        unfinished: data.hanging(),
-        account: account.map_or(Fact::NotAsked, account::summarize),
+        unfinished: data.hanging_sample(),
+        account: account.map_or(Fact::NotAsked, account::summarize_account),
         requirements: meta
             .requirements
             .iter()
-            .map(|text| requirements::evaluate(text, &evidence))
+            .map(|text| requirements::evaluate_requirement(text, &evidence))
             .collect(),
     }
 }
 
 /// The offered percentiles that this many samples support, and the sample counts that the others
 /// need.
-pub fn supported(count: u64) -> (Vec<f64>, BTreeMap<String, u64>) {
+pub fn supported_percentiles(count: u64) -> (Vec<f64>, BTreeMap<String, u64>) {
     let (supported, not): (Vec<f64>, Vec<f64>) =
-        percentiles::OFFERED.iter().partition(|p| count >= percentiles::needed(**p));
-    (supported, not.into_iter().map(|p| (percentiles::key(p), percentiles::needed(p))).collect())
+        percentiles::OFFERED.iter().partition(|p| count >= percentiles::samples_needed(**p));
+    (
+        supported,
+        not.into_iter()
+            .map(|p| (percentiles::percentile_key(p), percentiles::samples_needed(p)))
+            .collect(),
+    )
 }
 
 /// The percentiles that the distribution supports.
-pub fn figures(distribution: &Distribution, percentiles: &[f64]) -> BTreeMap<String, i64> {
-    let figure = |p: &f64| Some((percentiles::key(*p), distribution.percentile(*p)?.ns()));
+pub fn percentile_figures(
+    distribution: &Distribution,
+    percentiles: &[f64],
+) -> BTreeMap<String, i64> {
+    let figure =
+        |p: &f64| Some((percentiles::percentile_key(*p), distribution.percentile(*p)?.ns()));
     percentiles.iter().filter_map(figure).collect()
 }
 
@@ -376,7 +395,7 @@ fn corrected_summary(
         count: corrected.count(),
         mean: hdr.mean(),
         median: corrected.percentile(50.0)?.ns(),
-        percentiles: figures(corrected, supported),
+        percentiles: percentile_figures(corrected, supported),
     })
 }
 

@@ -16,7 +16,7 @@ use punctual_core::{
 
 /// A series of these latencies, 1 ms apart, with an overrun for each whole period of delay below a
 /// second.
-pub fn series(latencies: &[i64]) -> SeriesData {
+pub(crate) fn series_data(latencies: &[i64]) -> SeriesData {
     let shape =
         SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
     let mut data = SeriesData::new(shape);
@@ -25,24 +25,24 @@ pub fn series(latencies: &[i64]) -> SeriesData {
         let sample =
             Sample { seq: seq as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 0 };
         let missed = if *latency < 1_000_000_000 { latency / 1_000_000 } else { 0 };
-        data.record(&sample, missed.max(0) as u64);
+        data.record_sample(&sample, missed.max(0) as u64);
     }
     data
 }
 
-pub fn state(latencies: &[i64]) -> SeriesState {
-    let data = series(latencies);
-    let samples_kept = data.count();
+pub(crate) fn series_state(latencies: &[i64]) -> SeriesState {
+    let data = series_data(latencies);
+    let samples_kept = data.sample_count();
     SeriesState { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes: 8 }
 }
 
-pub fn meta(requirements: &[&str]) -> SeriesMeta {
+pub fn series_meta(requirements: &[&str]) -> SeriesMeta {
     SeriesMeta {
         name: "cpu0".into(),
         measure: String::new(),
         workload: TIMER_WORKLOAD.into(),
         clock: Clock::Monotonic,
-        cpus: CpuSet::single(0),
+        cpus: CpuSet::from_cpu(0),
         scheduling: "SCHED_FIFO 80".into(),
         real_time: true,
         period: Some(Nanos::MILLI),
@@ -52,7 +52,7 @@ pub fn meta(requirements: &[&str]) -> SeriesMeta {
     }
 }
 
-pub fn manifest(outcome: Option<Outcome>) -> Manifest {
+pub(crate) fn test_manifest(outcome: Option<Outcome>) -> Manifest {
     Manifest {
         format: punctual_bundle::manifest::FORMAT.into(),
         version: 1,
@@ -71,7 +71,7 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
     }
 }
 
-pub fn phase() -> PhaseMeta {
+pub fn phase_meta() -> PhaseMeta {
     PhaseMeta { duration: Some(Nanos::SECOND), ..PhaseMeta::new("p", jiff::Timestamp::UNIX_EPOCH) }
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn lab_of(axis: &str, values: &[(&str, Vec<i64>)]) -> LabDocument {
 }
 
 /// The summary of a run without a plan.
-pub fn summarized(
+pub(crate) fn summarize_phases(
     manifest: &Manifest,
     phases: &[PhaseView],
     found: &[Finding],

@@ -45,7 +45,7 @@ impl Timeline {
     /// The timeline of a log, in at most `buckets` buckets. Windows are preferred if any exist, as
     /// they cover the whole run; if the samples cover it too (`samples_complete`), those are, as
     /// they are finer.
-    pub fn of(log: &LogContents, samples_complete: bool, buckets: usize) -> Timeline {
+    pub fn from_log(log: &LogContents, samples_complete: bool, buckets: usize) -> Timeline {
         if samples_complete || log.windows.is_empty() {
             Timeline::of_samples(&log.samples, buckets)
         } else {
@@ -61,7 +61,7 @@ impl Timeline {
                 BucketSums { count: 1, min: latency, max: latency, sum: i128::from(latency.ns()) };
             TimelinePoint { at: sample.due, sums }
         };
-        bucket(|| samples.iter().map(point), buckets)
+        sum_buckets(|| samples.iter().map(point), buckets)
     }
 
     /// The timeline of windows, each at its start; empty windows are dropped. O(windows + buckets).
@@ -71,13 +71,16 @@ impl Timeline {
                 BucketSums { count: w.count, min: w.min, max: w.max, sum: i128::from(w.sum.ns()) };
             TimelinePoint { at: w.start, sums }
         };
-        bucket(|| windows.iter().filter(|w| w.count > 0).map(point), buckets)
+        sum_buckets(|| windows.iter().filter(|w| w.count > 0).map(point), buckets)
     }
 }
 
 /// Two passes: first the extent of time, then the points by bucket. A damaged log may have any
 /// order of instants.
-fn bucket<I: Iterator<Item = TimelinePoint>>(points: impl Fn() -> I, buckets: usize) -> Timeline {
+fn sum_buckets<I: Iterator<Item = TimelinePoint>>(
+    points: impl Fn() -> I,
+    buckets: usize,
+) -> Timeline {
     let first = points().map(|p| p.at.ns()).min();
     let last = points().map(|p| p.at.ns()).max();
     let (Some(first), Some(last), true) = (first, last, buckets > 0) else {
@@ -89,16 +92,18 @@ fn bucket<I: Iterator<Item = TimelinePoint>>(points: impl Fn() -> I, buckets: us
     for TimelinePoint { at, sums } in points() {
         let place = ((i128::from(at.ns()) - i128::from(first)) / width) as usize;
         let step = &mut steps[place];
-        *step = Some(step.map_or(sums, |s| s.with(&sums)));
+        *step = Some(step.map_or(sums, |s| s.merge(&sums)));
     }
     let start = |place: usize| ClockNs((i128::from(first) + place as i128 * width) as i64);
-    let filled =
-        steps.into_iter().enumerate().filter_map(|(place, sums)| Some(sums?.finish(start(place))));
+    let filled = steps
+        .into_iter()
+        .enumerate()
+        .filter_map(|(place, sums)| Some(sums?.to_bucket(start(place))));
     Timeline { buckets: filled.collect(), width: Nanos(i64::try_from(width).unwrap_or(i64::MAX)) }
 }
 
 impl BucketSums {
-    fn with(&self, more: &BucketSums) -> BucketSums {
+    fn merge(&self, more: &BucketSums) -> BucketSums {
         BucketSums {
             count: self.count.saturating_add(more.count),
             min: self.min.min(more.min),
@@ -106,7 +111,7 @@ impl BucketSums {
             sum: self.sum + more.sum,
         }
     }
-    fn finish(&self, start: ClockNs) -> Bucket {
+    fn to_bucket(self, start: ClockNs) -> Bucket {
         Bucket {
             start,
             count: self.count,

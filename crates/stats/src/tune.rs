@@ -23,7 +23,7 @@ pub use figure::TuneFigure;
 pub use procedure::Tuning;
 use punctual_core::Nanos;
 pub use request::{BlockPurpose, BlockRequest, MeasuredBlock, TuneStep, TuningOptions};
-pub use required::required;
+pub use required::tuned_requirement;
 
 /// The first round's share of the error rate; each further round takes 40 % of the one before.
 const FIRST: f64 = 0.6;
@@ -43,19 +43,19 @@ const SPARE: f64 = 1.1;
 
 /// The number of blocks per group without any tested setting: each setting is compared with their
 /// mean, and this many make the most of the time (Dunnett, J. Am. Stat. Assoc. 50, 1955).
-fn controls(settings: usize) -> usize {
+fn control_count(settings: usize) -> usize {
     (settings as f64).sqrt().round().max(1.0) as usize
 }
 
 fn group_size(settings: usize) -> usize {
-    settings + controls(settings)
+    settings + control_count(settings)
 }
 
 /// The number of blocks of a screening round, from the spread between blocks of the same settings.
 fn blocks_needed(options: &TuningOptions, settings: usize, error: f64, spread: f64) -> f64 {
     let settings = settings.max(1);
     let z = normal_upper(error / settings as f64 / 2.0) + normal_upper(MISSED);
-    let of_difference = spread * (1.0 + 1.0 / controls(settings) as f64).sqrt();
+    let of_difference = spread * (1.0 + 1.0 / control_count(settings) as f64).sqrt();
     let groups = (z * of_difference / options.smallest.ln()).powi(2).ceil();
     groups.max(PAIRS as f64) * group_size(settings) as f64
 }
@@ -83,33 +83,37 @@ pub trait TunableMachine {
     type Error;
 
     /// Switches to these settings; all others are restored to their state before the tuning.
-    fn apply(&mut self, on: &[bool]) -> Result<(), Self::Error>;
+    fn apply_settings(&mut self, on: &[bool]) -> Result<(), Self::Error>;
     /// Waits for settings with slow effect.
-    fn settle(&mut self, time: Nanos) -> Result<(), Self::Error>;
+    fn wait_to_settle(&mut self, time: Nanos) -> Result<(), Self::Error>;
     /// Measures a block: the figure in ns, or `None` if the block is unusable.
-    fn measure(&mut self, request: &BlockRequest) -> Result<Option<f64>, Self::Error>;
+    fn measure_block(&mut self, request: &BlockRequest) -> Result<Option<f64>, Self::Error>;
     /// The time since the tuning began.
-    fn elapsed(&self) -> Nanos;
+    fn elapsed_time(&self) -> Nanos;
     /// Stores a block before the next one begins.
-    fn keep(&mut self, request: &BlockRequest, block: MeasuredBlock) -> Result<(), Self::Error>;
+    fn store_block(
+        &mut self,
+        request: &BlockRequest,
+        block: MeasuredBlock,
+    ) -> Result<(), Self::Error>;
 }
 
 /// Continues to the end. The caller must restore the final settings.
-pub fn conduct<M: TunableMachine>(tuning: &mut Tuning, machine: &mut M) -> Result<(), M::Error> {
+pub fn run_tuning<M: TunableMachine>(tuning: &mut Tuning, machine: &mut M) -> Result<(), M::Error> {
     let mut now: Option<Vec<bool>> = None;
     while let TuneStep::Measure(request) = tuning.next() {
         let request = request.clone();
         if now.as_ref() != Some(&request.on) {
             let before = now.unwrap_or_else(|| vec![false; request.on.len()]);
             let wait = wash_out(tuning.candidates(), &before, &request.on);
-            machine.apply(&request.on)?;
-            machine.settle(wait)?;
+            machine.apply_settings(&request.on)?;
+            machine.wait_to_settle(wait)?;
             now = Some(request.on.clone());
         }
-        let figure = machine.measure(&request)?;
-        let block = MeasuredBlock { figure, elapsed: machine.elapsed() };
-        machine.keep(&request, block)?;
-        tuning.record(block);
+        let figure = machine.measure_block(&request)?;
+        let block = MeasuredBlock { figure, elapsed: machine.elapsed_time() };
+        machine.store_block(&request, block)?;
+        tuning.record_block(block);
     }
     Ok(())
 }

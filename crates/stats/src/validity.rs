@@ -2,8 +2,8 @@
 //! a lab) passes through here.
 //!
 //! Each proof is judged from typed evidence ([`punctual_bundle::evidence`]), proof by proof
-//! ([`proofs`]); [`Validity::gate`] determines the effect on a verdict. docs/reference/validity.md
-//! has the table.
+//! ([`proofs`]); [`Validity::gate_verdict`] determines the effect on a verdict.
+//! docs/reference/validity.md has the table.
 
 mod proofs;
 
@@ -38,15 +38,19 @@ pub struct GatedVerdict {
 
 impl Validity {
     /// Judges a run by its evidence.
-    pub fn of(manifest: &Manifest, phases: &[PhaseView], recorded: Option<&Recorded>) -> Validity {
+    pub(crate) fn from_evidence(
+        manifest: &Manifest,
+        phases: &[PhaseView],
+        recorded: Option<&Recorded>,
+    ) -> Validity {
         let mut proofs: Vec<Proof> = proofs::of_run(manifest, recorded);
         phases.iter().for_each(|phase| proofs.extend(proofs::of_phase(manifest, phase)));
         Validity { proofs }
     }
 
     pub fn of_bundle(bundle: &Bundle) -> Validity {
-        let recorded = bundle.recording.as_ref().map(|recording| recording.recorded());
-        Validity::of(&bundle.manifest, &crate::views(bundle), recorded.as_ref())
+        let recorded = bundle.recording.as_ref().map(|recording| recording.count_recorded());
+        Validity::from_evidence(&bundle.manifest, &crate::phase_views(bundle), recorded.as_ref())
     }
 
     #[cfg(test)]
@@ -54,21 +58,28 @@ impl Validity {
         Validity { proofs }
     }
 
-    pub fn word(&self) -> ValidityWord {
-        let any = |outcome: ProofOutcome| self.proofs.iter().any(|proof| proof.outcome == outcome);
+    pub(crate) fn overall_word(&self) -> ValidityWord {
+        let has_outcome =
+            |outcome: ProofOutcome| self.proofs.iter().any(|proof| proof.outcome == outcome);
         match () {
-            () if any(ProofOutcome::Fails) => ValidityWord::Invalid,
-            () if any(ProofOutcome::Unknown) => ValidityWord::Undecided,
-            () if any(ProofOutcome::NotRecorded) => ValidityWord::NotRecorded,
+            () if has_outcome(ProofOutcome::Fails) => ValidityWord::Invalid,
+            () if has_outcome(ProofOutcome::Unknown) => ValidityWord::Undecided,
+            () if has_outcome(ProofOutcome::NotRecorded) => ValidityWord::NotRecorded,
             () => ValidityWord::Valid,
         }
     }
 
     /// The effective verdict on a series of a phase: never *met* if a proof fails or is unknown.
-    pub fn gate(&self, verdict: VerdictWord, phase: &str, series: &str) -> GatedVerdict {
-        let about =
-            |proof: &&Proof| concerns(proof, phase, series) && proof.proof != ProofWord::Recorder;
-        gated(verdict, self.proofs.iter().filter(about))
+    pub(crate) fn gate_verdict(
+        &self,
+        verdict: VerdictWord,
+        phase: &str,
+        series: &str,
+    ) -> GatedVerdict {
+        let about = |proof: &&Proof| {
+            concerns_series(proof, phase, series) && proof.proof != ProofWord::Recorder
+        };
+        gate_by_proofs(verdict, self.proofs.iter().filter(about))
     }
 
     /// The effective verdict on intervals of a recording. Missing events, and the number of
@@ -76,7 +87,7 @@ impl Validity {
     pub fn gate_recording(&self, verdict: VerdictWord) -> GatedVerdict {
         let about =
             |proof: &&Proof| !matches!(proof.proof, ProofWord::Recorder | ProofWord::Samples);
-        gated(verdict, self.proofs.iter().filter(about))
+        gate_by_proofs(verdict, self.proofs.iter().filter(about))
     }
 
     /// Why series cannot be compared with others of their kind. This also considers properties that
@@ -88,13 +99,13 @@ impl Validity {
         })
     }
 
-    pub fn summary(&self) -> ValiditySummary {
-        ValiditySummary { verdict: self.word(), proofs: self.proofs.clone() }
+    pub fn to_summary(&self) -> ValiditySummary {
+        ValiditySummary { verdict: self.overall_word(), proofs: self.proofs.clone() }
     }
 }
 
 /// Whether a proof is about this series: about the run, its phase, a load of its phase, or itself.
-pub(crate) fn concerns(proof: &Proof, phase: &str, series: &str) -> bool {
+pub(crate) fn concerns_series(proof: &Proof, phase: &str, series: &str) -> bool {
     match proof.subject.strip_prefix(phase).and_then(|rest| rest.strip_prefix('/')) {
         _ if proof.subject == RUN || proof.subject == phase => true,
         Some(_) if proof.proof == ProofWord::Load => true,
@@ -105,7 +116,10 @@ pub(crate) fn concerns(proof: &Proof, phase: &str, series: &str) -> bool {
 
 /// The rule. A sample that was measured as requested and is too long remains so, however many
 /// others are missing; a sample that was not measured as requested shows nothing.
-fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> GatedVerdict {
+fn gate_by_proofs<'a>(
+    verdict: VerdictWord,
+    proofs: impl Iterator<Item = &'a Proof>,
+) -> GatedVerdict {
     let mut unknown = None;
     let mut invalid: Option<&Proof> = None;
     for proof in proofs {

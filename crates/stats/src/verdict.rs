@@ -29,12 +29,12 @@ pub(crate) struct VerdictEvidence<'a> {
 }
 
 /// The verdict, and every reason for it.
-pub(crate) fn of(evidence: &VerdictEvidence) -> Verdict {
+pub(crate) fn decide_verdict(evidence: &VerdictEvidence) -> Verdict {
     let mut reasons = Vec::new();
-    reasons.extend(requirements(evidence));
-    reasons.extend(limits(evidence));
-    reasons.extend(evidence.manifest.baseline.iter().flat_map(baseline));
-    reasons.extend(ending(evidence));
+    reasons.extend(requirement_reasons(evidence));
+    reasons.extend(limit_reasons(evidence));
+    reasons.extend(evidence.manifest.baseline.iter().flat_map(baseline_reasons));
+    reasons.extend(ending_reasons(evidence));
     let failed = evidence.validity.proofs.iter();
     let failed = failed.filter(|proof| proof.outcome == ProofOutcome::Fails);
     reasons.extend(failed.map(|proof| Reason::NotAsAsked {
@@ -49,10 +49,10 @@ pub(crate) fn of(evidence: &VerdictEvidence) -> Verdict {
     let ended = evidence.phases.iter().flat_map(|phase| &phase.meta.ended);
     reasons.extend(ended.cloned().map(Reason::ProgramEnded));
     reasons.extend(events_lost(evidence));
-    let asked = is_asked(evidence, &reasons);
-    let now = Verdict::of(reasons, asked);
+    let is_requested = is_asked(evidence, &reasons);
+    let now = Verdict::from_reasons(reasons, is_requested);
     match &evidence.manifest.verdict {
-        Some(stored) => now.after(stored),
+        Some(stored) => now.merge_stored(stored),
         None => now,
     }
 }
@@ -66,7 +66,7 @@ fn is_asked(evidence: &VerdictEvidence, reasons: &[Reason]) -> bool {
             Reason::Requirement { .. } | Reason::Limit { .. } | Reason::StopAbove { .. }
         )
     };
-    evidence.planned.asks()
+    evidence.planned.has_requests()
         || evidence.manifest.limits.iter().flatten().next().is_some()
         || evidence
             .manifest
@@ -78,13 +78,13 @@ fn is_asked(evidence: &VerdictEvidence, reasons: &[Reason]) -> bool {
 }
 
 /// Requirements that are not met, and those without a series.
-fn requirements(evidence: &VerdictEvidence) -> Vec<Reason> {
+fn requirement_reasons(evidence: &VerdictEvidence) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for phase in evidence.figures {
         for series in &phase.series {
             let open = series.requirements.iter().filter(|held| held.verdict != VerdictWord::Met);
             let place = format!("{}/{}", phase.name, series.name);
-            reasons.extend(open.map(|held| requirement(place.clone(), held)));
+            reasons.extend(open.map(|held| requirement_reason(place.clone(), held)));
         }
     }
     for phase in evidence.phases {
@@ -99,7 +99,7 @@ fn requirements(evidence: &VerdictEvidence) -> Vec<Reason> {
     reasons
 }
 
-fn requirement(place: String, held: &RequirementSummary) -> Reason {
+fn requirement_reason(place: String, held: &RequirementSummary) -> Reason {
     Reason::Requirement {
         place,
         requirement: held.requirement.clone(),
@@ -110,7 +110,7 @@ fn requirement(place: String, held: &RequirementSummary) -> Reason {
 }
 
 /// Limits on the recording that do not hold. A limit of the plan that was not judged is undecided.
-fn limits(evidence: &VerdictEvidence) -> Vec<Reason> {
+fn limit_reasons(evidence: &VerdictEvidence) -> Vec<Reason> {
     let Some(judged) = &evidence.manifest.limits else { return Vec::new() };
     let mut reasons: Vec<Reason> = judged
         .iter()
@@ -140,23 +140,23 @@ fn of_limit(name: &str, limit: &LimitSummary, validity: &Validity) -> Option<Rea
 }
 
 /// The reasons from the comparison with earlier runs.
-fn baseline(held: &HeldAgainst) -> Vec<Reason> {
+fn baseline_reasons(held: &HeldAgainst) -> Vec<Reason> {
     let HeldAgainst { runs, missing, required, .. } = *held;
-    let few = Reason::FewRuns { runs, missing, required };
+    let few_runs = Reason::FewRuns { runs, missing, required };
     let not_held = held.not_held.clone().map(|why| Reason::NotHeld { why });
     let worse = held.worse.iter().cloned().map(Reason::Worse);
     let leaps = held.leaps.iter().cloned().map(Reason::Leap);
-    worse.chain((missing > 0).then_some(few)).chain(not_held).chain(leaps).collect()
+    worse.chain((missing > 0).then_some(few_runs)).chain(not_held).chain(leaps).collect()
 }
 
-fn ending(evidence: &VerdictEvidence) -> Vec<Reason> {
+fn ending_reasons(evidence: &VerdictEvidence) -> Vec<Reason> {
     let target = evidence.manifest.target.as_ref();
     let of_target = target.and_then(|target| {
         let part = FailedPart::Target(target.name.clone());
         Some(Reason::Failed { part, why: target.failed.clone()? })
     });
     let Some(ending) = &evidence.manifest.ending else {
-        let cut_off = Reason::CutOff { unbegun: unbegun(evidence), why: None };
+        let cut_off = Reason::CutOff { unbegun: unbegun_phases(evidence), why: None };
         return of_target.into_iter().chain([cut_off]).collect();
     };
     let interrupted = |unbegun| Reason::Interrupted { unbegun };
@@ -170,9 +170,9 @@ fn ending(evidence: &VerdictEvidence) -> Vec<Reason> {
             Some(Reason::Failed { part: FailedPart::Load(load.clone()), why: how.clone() })
         }
         Outcome::StoppedByLoad { .. } => {
-            Some(unbegun(evidence)).filter(|unbegun| !unbegun.is_empty()).map(interrupted)
+            Some(unbegun_phases(evidence)).filter(|unbegun| !unbegun.is_empty()).map(interrupted)
         }
-        Outcome::Interrupted => Some(interrupted(unbegun(evidence))),
+        Outcome::Interrupted => Some(interrupted(unbegun_phases(evidence))),
         Outcome::CutOff { why } => {
             Some(Reason::CutOff { unbegun: Vec::new(), why: Some(why.clone()) })
         }
@@ -187,7 +187,7 @@ fn ending(evidence: &VerdictEvidence) -> Vec<Reason> {
 }
 
 /// The phases of the plan that never began.
-fn unbegun(evidence: &VerdictEvidence) -> Vec<Unbegun> {
+fn unbegun_phases(evidence: &VerdictEvidence) -> Vec<Unbegun> {
     let began = |name: &str| evidence.phases.iter().any(|phase| phase.meta.name == name);
     evidence.planned.phases.iter().filter(|phase| !began(&phase.phase)).cloned().collect()
 }
@@ -215,8 +215,8 @@ fn left_out(evidence: &VerdictEvidence) -> Vec<Reason> {
 fn events_lost(evidence: &VerdictEvidence) -> Option<Reason> {
     let recorded = evidence.recorded.filter(|_| evidence.phases.is_empty())?;
     let sources = recorded.sources.iter();
-    let there = sources.fold(0u64, |sum, source| sum.saturating_add(source.recorded));
-    let (lost, of) = (recorded.lost(), there.saturating_add(recorded.lost()));
+    let recorded_events = sources.fold(0u64, |sum, source| sum.saturating_add(source.recorded));
+    let (lost, of) = (recorded.lost_count(), recorded_events.saturating_add(recorded.lost_count()));
     (lost as f64 > TOO_MUCH_LOST * of as f64).then_some(Reason::EventsLost { lost, of })
 }
 

@@ -23,21 +23,21 @@ pub fn first_violation(view: &SeriesView, ended: bool) -> Option<Violation> {
         return None;
     }
     let data = &view.state.data;
-    let (plain, corrected) = (Distribution::of(data), Distribution::corrected(data));
+    let (plain, corrected) = (Distribution::from_series(data), Distribution::from_corrected(data));
     view.meta.requirements.iter().find_map(|text| {
         let requirement: Requirement = text.parse().ok()?;
-        let is_whole = ended || varies(requirement.metric);
+        let is_whole = ended || can_vary(requirement.metric);
         let missing = (!is_whole).then_some(requirements::CUT_OFF);
         let (meta, state, corrected) = (view.meta, view.state, corrected.as_ref());
         let evidence = RequirementEvidence { meta, state, plain: &plain, corrected, missing };
-        let evaluated = requirements::evaluate(text, &evidence);
+        let evaluated = requirements::evaluate_requirement(text, &evidence);
         let figure = evaluated.figure.filter(|_| evaluated.verdict == VerdictWord::NotMet)?;
         Some(Violation { requirement, figure })
     })
 }
 
 /// Whether further samples can change the figure in both directions.
-fn varies(metric: Metric) -> bool {
+fn can_vary(metric: Metric) -> bool {
     matches!(
         metric,
         Metric::Mean | Metric::Stddev | Metric::Percentile(_) | Metric::CorrectedPercentile(_)

@@ -3,7 +3,7 @@
 //! punctual-stats --test pure coverage:: -- --nocapture`.
 
 use punctual_stats::Random;
-use punctual_stats::calibration::{TurnLatencies, shifts};
+use punctual_stats::calibration::{TurnLatencies, percentile_shifts};
 use punctual_stats::compare::run::ComparedRun;
 use punctual_stats::tail::model_free;
 
@@ -11,7 +11,7 @@ const RUNS: usize = 1_000;
 
 /// The share of runs in which a property holds.
 fn share(what: &str, stated: f64, mut holds: impl FnMut(&mut Random) -> bool) -> f64 {
-    let mut random = Random::seeded(17);
+    let mut random = Random::from_seed(17);
     let share = (0..RUNS).filter(|_| holds(&mut random)).count() as f64 / RUNS as f64;
     println!("{what}: {:.1} % of {RUNS} runs, stated {:.1} %", share * 100.0, stated * 100.0);
     share
@@ -26,13 +26,13 @@ fn tolerated(stated: f64) -> f64 {
 const MEAN: f64 = 1e6;
 
 fn sample(random: &mut Random) -> i64 {
-    (-MEAN * random.unit().ln()) as i64
+    (-MEAN * random.next_unit().ln()) as i64
 }
 
 /// Whether the maximum is exceeded with at most the probability that the bound states.
 fn is_bounded(samples: Vec<i64>) -> bool {
     let max = samples.iter().copied().max().unwrap_or_default();
-    let beyond = model_free::of(&ComparedRun::of_samples(samples)).beyond.expect("a bound");
+    let beyond = model_free::bound_run(&ComparedRun::of_samples(samples)).beyond.expect("a bound");
     (-(max as f64) / MEAN).exp() <= beyond
 }
 
@@ -63,14 +63,14 @@ fn the_cost_of_recording_lies_in_its_interval_as_often_as_stated() {
     let percentiles = [50.0, 90.0, 99.0];
     let mut missed = [0; 3];
     for seed in 0..RUNS {
-        let mut random = Random::seeded(seed as u64);
+        let mut random = Random::from_seed(seed as u64);
         let turns: Vec<TurnLatencies> = (0..10)
             .map(|turn| TurnLatencies {
                 without: block(&mut random, turn, 0),
                 with: block(&mut random, turn, ADDED),
             })
             .collect();
-        let found = shifts(&turns);
+        let found = percentile_shifts(&turns);
         assert_eq!(found.iter().map(|one| one.percentile).collect::<Vec<_>>(), percentiles);
         for (missed, one) in missed.iter_mut().zip(&found) {
             *missed += usize::from(!(one.low_ns..=one.high_ns).contains(&ADDED));

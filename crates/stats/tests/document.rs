@@ -41,7 +41,7 @@ fn every_json_key_and_finding_is_documented() {
     let mut all = BTreeSet::new();
     for name in ["good", "cut-off", "lossy", "hostile", "imported", "workloads"] {
         let bundle = Bundle::open(&root().join("fixtures/bundles").join(name)).unwrap();
-        keys(&serde_json::to_value(punctual_stats::summarize(&bundle)).unwrap(), &mut all);
+        keys(&serde_json::to_value(punctual_stats::summarize_bundle(&bundle)).unwrap(), &mut all);
     }
     for key in all {
         assert!(described(&key), "docs/reference/json.md does not tell of the key {key:?}");
@@ -58,9 +58,10 @@ fn every_json_key_and_finding_is_documented() {
 fn a_saved_summary_equals_the_summary_computed_from_its_bundle() {
     for name in ["good", "lossy", "hostile", "imported", "workloads"] {
         let bundle = Bundle::open(&root().join("fixtures/bundles").join(name)).unwrap();
-        let saved: punctual_bundle::summary::Summary = bundle.document("summary").unwrap().unwrap();
+        let saved: punctual_bundle::summary::Summary =
+            bundle.read_document("summary").unwrap().unwrap();
         assert!(
-            saved == punctual_stats::summarize(&bundle),
+            saved == punctual_stats::summarize_bundle(&bundle),
             "{name}: run `cargo run -p punctual-analyze --example fixtures`"
         );
     }

@@ -23,7 +23,7 @@ enum Source {
 }
 
 fn normal(random: &mut Random) -> f64 {
-    (-2.0 * random.unit().ln()).sqrt() * (std::f64::consts::TAU * random.unit()).cos()
+    (-2.0 * random.next_unit().ln()).sqrt() * (std::f64::consts::TAU * random.next_unit()).cos()
 }
 
 fn draw(source: Source, random: &mut Random, n: usize) -> Vec<i64> {
@@ -33,13 +33,13 @@ fn draw(source: Source, random: &mut Random, n: usize) -> Vec<i64> {
     let mut sample = || {
         let noise = normal(random);
         y = if independent { noise } else { 0.8 * y + 0.6 * noise };
-        loaded ^= !independent && random.unit() < 1.0 / 400.0;
-        if left == 0 && random.unit() < if loaded { 0.002 } else { 0.0007 } {
+        loaded ^= !independent && random.next_unit() < 1.0 / 400.0;
+        if left == 0 && random.next_unit() < if loaded { 0.002 } else { 0.0007 } {
             // Pareto with index 2.5: finite variance, no finite third moment.
-            height = 8_000.0 * random.unit().powf(-0.4);
-            left = if independent { 1 } else { 1 + (-4.0 * random.unit().ln()) as usize };
+            height = 8_000.0 * random.next_unit().powf(-0.4);
+            left = if independent { 1 } else { 1 + (-4.0 * random.next_unit().ln()) as usize };
         }
-        let late = if left > 0 { height * (0.5 + random.unit()) } else { 0.0 };
+        let late = if left > 0 { height * (0.5 + random.next_unit()) } else { 0.0 };
         left = left.saturating_sub(1);
         let latency =
             4_000.0 + level + 1_500.0 * (0.4 * y).exp() + if loaded { 600.0 } else { 0.0 } + late;
@@ -81,7 +81,7 @@ impl Change {
 }
 
 fn compared(source: Source, change: Change, n: usize, seed: u64) -> SeriesComparison {
-    let mut random = Random::seeded(seed);
+    let mut random = Random::from_seed(seed);
     let runs = if source == Source::Runs { 3 } else { 1 };
     let mut side = |change: Change| {
         let mut one = || {
@@ -90,8 +90,8 @@ fn compared(source: Source, change: Change, n: usize, seed: u64) -> SeriesCompar
         SideRuns::new((0..runs).map(|_| one()).collect())
     };
     let pair = SeriesPair { a: side(Change::Nothing), b: side(change) };
-    let mut all = [pair.compare(1, "p/s", "p/s")];
-    multiple::settle(&mut all);
+    let mut all = [pair.compare_series(1, "p/s", "p/s")];
+    multiple::decide_differences(&mut all);
     let [one] = all;
     one
 }
@@ -114,7 +114,7 @@ struct Rates {
 /// The true difference of each figure: none, the shift, or that of percentiles of the source
 /// itself.
 fn truths(source: Source, change: Change) -> Vec<Option<f64>> {
-    let mut random = Random::seeded(99);
+    let mut random = Random::from_seed(99);
     let mut long =
         || (0..20).flat_map(|_| draw(source, &mut random, 1_000_000)).collect::<Vec<i64>>();
     let mut sorted = if change == Change::Tail { long() } else { vec![0] };
@@ -223,9 +223,10 @@ fn bounds_of(
     histories: usize,
     mut each: impl FnMut(&str, usize, Option<f64>, &punctual_stats::baseline::BoundRates),
 ) {
-    use punctual_stats::baseline::{SimulatedNoise, bounds};
+    use punctual_stats::baseline::{SimulatedNoise, simulate_bounds};
     let recorded = include_str!("../../../fixtures/baselines/runs.tsv");
-    let recorded = |stretch| SimulatedNoise::recorded(recorded, stretch).expect("figures of runs");
+    let recorded =
+        |stretch| SimulatedNoise::from_recording(recorded, stretch).expect("figures of runs");
     let noises = [
         (SimulatedNoise::Normal, "normal"),
         (SimulatedNoise::Heavy, "heavy tails (t, 3)"),
@@ -236,7 +237,7 @@ fn bounds_of(
         let asked = [Some(0.1), Some(0.0025)].map(|rate| (42, rate));
         let rarest = [12, 42, 100].map(|runs| (runs, None));
         for (runs, rate) in rarest.into_iter().chain(asked).chain([(100, Some(1e-3))]) {
-            let found = bounds(&noise, runs, rate, histories, 23);
+            let found = simulate_bounds(&noise, runs, rate, histories, 23);
             each(words, runs, rate, &found);
         }
     }

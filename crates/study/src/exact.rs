@@ -14,7 +14,7 @@ use punctual_lab::exact::{ExactRunPart, Replay, WantedSamples};
 use punctual_lab::{Arch, Guest, GuestControl, GuestOutcome, GuestResult, LabError};
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::SignalRequests;
-use punctual_session::messages::{Listener, shown};
+use punctual_session::messages::{Listener, display_path};
 use std::fs;
 use std::path::Path;
 
@@ -45,7 +45,7 @@ pub struct HowMuch {
 ///
 /// # Errors
 /// The bundle is not of a run in virtual time whose files are kept here, or the replay differs.
-pub fn explain(
+pub fn explain_bundle(
     bundle: &Bundle,
     wanted: HowMuch,
     messages: Listener,
@@ -59,46 +59,47 @@ pub fn explain(
             bundle.directory.display()
         ))
     })?;
-    let digest = punctual_stats::summarize(bundle).digest;
+    let digest = punctual_stats::summarize_bundle(bundle).digest;
     let digest = digest.ok_or_else(|| without_digest(bundle))?;
     let interrupts = SignalRequests::listen()?;
-    let say = |step: &str| messages.progress(&format!("exact explanation: {step}"));
+    let say = |step: &str| messages.show_progress(&format!("exact explanation: {step}"));
     let mut watch = |_: punctual_lab::GuestProgress| match interrupts.end_requested() {
         true => GuestControl::Kill,
         false => GuestControl::GoOn,
     };
-    let replay = Replay::of(made_of).map_err(|why| Failure::of_lab(&why))?;
+    let replay = Replay::from_stored(made_of).map_err(|why| Failure::of_lab(&why))?;
     say("reading the kernel's symbols");
-    let symbols = replay.symbols(&mut watch).map_err(|why| Failure::of_lab(&why))?;
+    let symbols = replay.read_symbols(&mut watch).map_err(|why| Failure::of_lab(&why))?;
     say("replaying the run");
     let place = tempfile::Builder::new().prefix("punctual-exact-").tempdir();
     let place =
         place.map_err(|why| Failure::failed(format!("cannot create a directory: {why}")))?;
     let worst = wanted.worst.min(WORST_MAX);
     let (result, dump) = replay
-        .run(&symbols, samples(worst), place.path(), &mut watch)
+        .run(&symbols, wanted_samples(worst), place.path(), &mut watch)
         .map_err(|why| Failure::of_lab(&why))?;
     if result.outcome != GuestOutcome::Finished {
         return Err(Failure::failed(format!("the replay did not complete: {}", result.outcome)));
     }
     let replayed = Bundle::open(&place.path().join("bundle")).map_err(Failure::failed)?;
-    let again = punctual_stats::summarize(&replayed).digest.unwrap_or_default();
-    if again != digest {
+    let replay_digest = punctual_stats::summarize_bundle(&replayed).digest.unwrap_or_default();
+    if replay_digest != digest {
         return Err(Failure::no_evidence(format!(
-            "the replay gave different samples (digest {again}) from the run ({digest}): its \
-             explanation does not apply to the run"
+            "the replay gave different samples (digest {replay_digest}) from the run ({digest}): \
+             its explanation does not apply to the run"
         )));
     }
     say("following the calls");
     let kernel = result.release.unwrap_or_default();
-    let seen = PluginOutput { dump: &dump, kallsyms: &symbols.kallsyms, vdso: &symbols.vdso };
-    seen.write(bundle, &kernel, &digest, HowMuch { worst, ..wanted })
+    let plugin_output =
+        PluginOutput { dump: &dump, kallsyms: &symbols.kallsyms, vdso: &symbols.vdso };
+    plugin_output.write(bundle, &kernel, &digest, HowMuch { worst, ..wanted })
 }
 
 /// A replay is compared with the run by the digest of its samples; cycles of programs have none.
 fn without_digest(bundle: &Bundle) -> Failure {
-    let place = shown(&bundle.directory);
-    Failure::refused(match bundle.series().next() {
+    let place = display_path(&bundle.directory);
+    Failure::refused(match bundle.all_series().next() {
         None => format!("{place} has no samples"),
         Some(_) => format!(
             "{place} has cycles of a program: only samples that punctual measures itself are \
@@ -109,7 +110,7 @@ fn without_digest(bundle: &Bundle) -> Failure {
     })
 }
 
-fn samples(worst: usize) -> WantedSamples {
+fn wanted_samples(worst: usize) -> WantedSamples {
     WantedSamples { worst: worst as u32 + WARM_UP, ordinary: ORDINARY, part: ExactRunPart::Samples }
 }
 
@@ -117,7 +118,7 @@ fn samples(worst: usize) -> WantedSamples {
 const SEEN: [&str; 4] = ["exact.bin", "kallsyms", "vdso", "release"];
 
 /// Runs a guest under the plugin; its output goes into `place` beside the results.
-pub fn run(
+pub(crate) fn run_under_plugin(
     guest: &Guest,
     place: &Path,
     watch: &mut dyn FnMut(punctual_lab::GuestProgress) -> GuestControl,
@@ -128,15 +129,15 @@ pub fn run(
                        sections` lists the sections of their kernels";
         return Err(LabError::Request(message.to_owned()));
     }
-    let replay = Replay::of(guest.prepared()?)?.within(guest.timeout);
-    let symbols = replay.symbols(watch)?;
-    let (result, dump) = replay.run(&symbols, samples(WORST), place, watch)?;
+    let replay = Replay::from_stored(guest.store_for_replay()?)?.with_limit(guest.timeout);
+    let symbols = replay.read_symbols(watch)?;
+    let (result, dump) = replay.run(&symbols, wanted_samples(WORST), place, watch)?;
     if dump.is_empty() {
         return Ok(result);
     }
     let release = result.release.clone().unwrap_or_default().into_bytes();
-    let all = [dump, symbols.kallsyms.into_bytes(), symbols.vdso, release];
-    for (name, bytes) in SEEN.iter().zip(all) {
+    let file_contents = [dump, symbols.kallsyms.into_bytes(), symbols.vdso, release];
+    for (name, bytes) in SEEN.iter().zip(file_contents) {
         let path = place.join(name);
         fs::write(&path, bytes).map_err(|source| LabError::Io { action: "write", path, source })?;
     }
@@ -150,11 +151,11 @@ pub(crate) fn write_seen(directory: &Path, place: &Path) -> Result<(), Failure> 
         return Ok(());
     };
     let bundle = Bundle::open(directory).map_err(Failure::failed)?;
-    let Some(digest) = punctual_stats::summarize(&bundle).digest else { return Ok(()) };
+    let Some(digest) = punctual_stats::summarize_bundle(&bundle).digest else { return Ok(()) };
     let kallsyms = String::from_utf8_lossy(&kallsyms);
     let release = String::from_utf8_lossy(&release);
-    let seen = PluginOutput { dump: &dump, kallsyms: &kallsyms, vdso: &vdso };
-    seen.write(&bundle, &release, &digest, HowMuch { worst: WORST, lines: false })?;
+    let plugin_output = PluginOutput { dump: &dump, kallsyms: &kallsyms, vdso: &vdso };
+    plugin_output.write(&bundle, &release, &digest, HowMuch { worst: WORST, lines: false })?;
     Ok(())
 }
 
@@ -176,14 +177,14 @@ impl PluginOutput<'_> {
     ) -> Result<ExactDocument, Failure> {
         let dump = Dump::parse(self.dump).map_err(Failure::failed)?;
         let made_of = bundle.manifest.target.as_ref().and_then(|target| target.made_of.as_ref());
-        let programs = RunPrograms::of(made_of, self.vdso);
-        let mut names = programs.names(&dump, self.kallsyms);
+        let programs = RunPrograms::from_inputs(made_of, self.vdso);
+        let mut names = programs.function_table(&dump, self.kallsyms);
         let findings = match wanted.lines {
             true => programs.add_lines(&mut names, &dump, kernel),
             false => Vec::new(),
         };
-        let exact = Exact::of(&dump, &names, INSN);
-        let mut document = exact.document(bundle, kernel, digest, INSN, wanted.worst);
+        let exact = Exact::from_dump(&dump, &names, INSN);
+        let mut document = exact.to_document(bundle, kernel, digest, INSN, wanted.worst);
         document.findings.extend(findings);
         let member = bundle.member(EXACT_MEMBER).with_extension("json");
         member.replace_json(&document).map_err(Failure::failed)?;

@@ -1,7 +1,7 @@
 //! The comparison of an exact explanation with that of another bundle, or of the same experiment on
 //! another kernel, which is run for it.
 
-use crate::exact::{HowMuch, explain};
+use crate::exact::{HowMuch, explain_bundle};
 use crate::targets::{self, RemoteRun, Returned};
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::{Bundle, Member};
@@ -9,19 +9,19 @@ use punctual_core::{Finding, MadeOf, Severity};
 use punctual_exact::difference;
 use punctual_plan::{ByteSize, TargetPlan};
 use punctual_session::exit::{ErrorPart, Failure};
-use punctual_session::messages::{Listener, shown};
+use punctual_session::messages::{Listener, display_path};
 use punctual_session::options::{RunOptions, SshOptions};
 use punctual_session::request::ExperimentRequest;
 use std::path::{Path, PathBuf};
 
 /// The exact explanation of a bundle: the stored one if it has enough samples and all functions of
 /// their parts, else that of a replay.
-pub fn known(
+pub fn explanation_of_bundle(
     bundle: &Bundle,
     wanted: HowMuch,
     messages: Listener,
 ) -> Result<ExactDocument, Failure> {
-    let kept: Option<ExactDocument> = bundle.document(EXACT_MEMBER).unwrap_or_default();
+    let kept: Option<ExactDocument> = bundle.read_document(EXACT_MEMBER).unwrap_or_default();
     let has_lines = |kept: &ExactDocument| kept.worst.iter().any(|one| !one.lines.is_empty());
     let enough = |kept: &ExactDocument| {
         kept.worst.len() >= wanted.worst
@@ -30,7 +30,7 @@ pub fn known(
     };
     match kept.filter(enough) {
         Some(kept) => Ok(kept),
-        None => explain(bundle, wanted, messages),
+        None => explain_bundle(bundle, wanted, messages),
     }
 }
 
@@ -39,7 +39,7 @@ pub fn known(
 ///
 /// # Errors
 /// The other cannot be explained.
-pub fn compare(
+pub fn compare_explanations(
     bundle: &Bundle,
     mut here: ExactDocument,
     other: &str,
@@ -48,21 +48,22 @@ pub fn compare(
     let path = Path::new(other);
     let wanted = HowMuch { worst: here.worst.len(), lines: false };
     let mut findings = Vec::new();
-    let there = if path.is_dir() {
+    let other_explanation = if path.is_dir() {
         let opened = Bundle::open(path).map_err(Failure::refused)?;
         findings.extend(other_experiment(bundle, &opened));
-        known(&opened, wanted, messages)?
+        explanation_of_bundle(&opened, wanted, messages)?
     } else if path.extension().is_some_and(|extension| extension == "json") {
         let name = path.file_name().unwrap_or_default();
-        let parent = targets::parent(path);
-        Member::root(parent).join(name).read_json().map_err(Failure::refused)?
+        let parent = targets::parent_directory(path);
+        Member::from_root(parent).join(name).read_json().map_err(Failure::refused)?
     } else {
-        let opened = on_kernel(bundle, other, messages).map_err(|why| neither(other, why))?;
+        let opened =
+            on_kernel(bundle, other, messages).map_err(|why| add_missing_bundle(other, why))?;
         findings.extend(other_experiment(bundle, &opened));
-        known(&opened, wanted, messages)?
+        explanation_of_bundle(&opened, wanted, messages)?
     };
-    findings.extend(difference::findings(&here, &there));
-    here.difference = Some(difference::between(&here, &there, other));
+    findings.extend(difference::difference_findings(&here, &other_explanation));
+    here.difference = Some(difference::compare_documents(&here, &other_explanation, other));
     // Drops the findings of an earlier comparison.
     here.findings.retain(|old| !is_of_comparison(old));
     here.findings.extend(findings);
@@ -86,8 +87,14 @@ fn other_experiment(here: &Bundle, there: &Bundle) -> Option<Finding> {
     (text(here) != text(there)).then(|| {
         let message = "the two runs are of different experiments";
         Finding::new(OTHER_EXPERIMENT, Severity::Warning, "system", message)
-            .evidence(format!("{} and {}", shown(&here.directory), shown(&there.directory)))
-            .remedy("differences may be those of the experiments; --against KERNEL runs the same")
+            .with_evidence(format!(
+                "{} and {}",
+                display_path(&here.directory),
+                display_path(&there.directory)
+            ))
+            .with_remedy(
+                "differences may be those of the experiments; --against KERNEL runs the same",
+            )
     })
 }
 
@@ -97,9 +104,12 @@ fn on_kernel(bundle: &Bundle, kernel: &str, messages: Listener) -> Result<Bundle
     let made_of = made_of.ok_or_else(|| {
         Failure::refused("only a run in virtual time can be run again on another kernel")
     })?;
-    let output = beside(&bundle.directory, kernel)?;
+    let output = path_on_kernel(&bundle.directory, kernel)?;
     if output.exists() {
-        messages.progress(&format!("exact explanation: {} is there already", shown(&output)));
+        messages.show_progress(&format!(
+            "exact explanation: {} is there already",
+            display_path(&output)
+        ));
         return Bundle::open(&output).map_err(Failure::refused);
     }
     let file = bundle.manifest.experiment_file.as_deref().ok_or_else(|| {
@@ -128,10 +138,10 @@ fn on_kernel(bundle: &Bundle, kernel: &str, messages: Listener) -> Result<Bundle
     let written =
         ExperimentRequest::of_text(&path, bytes.clone(), &options).load()?.experiment.settings.seed;
     options.seed = seed_of(bundle).filter(|_| written.is_none());
-    let asked = ExperimentRequest::of_text(&path, bytes, &options);
-    let target = with_settings(asked.target()?, made_of, kernel);
-    let remote = RemoteRun::of(&target, &options, &asked, messages)?;
-    match targets::run(&target, &remote)? {
+    let experiment_request = ExperimentRequest::of_text(&path, bytes, &options);
+    let target = with_settings(experiment_request.target_plan()?, made_of, kernel);
+    let remote = RemoteRun::from_request(&target, &options, &experiment_request, messages)?;
+    match targets::run_on_target(&target, &remote)? {
         Returned::Bundle(_) => Bundle::open(&output).map_err(Failure::failed),
         Returned::Plan { .. } => Err(Failure::failed("nothing was measured")),
     }
@@ -158,7 +168,7 @@ fn seed_of(bundle: &Bundle) -> Option<u64> {
 }
 
 /// The path `BUNDLE-on-KERNEL`.
-fn beside(directory: &Path, kernel: &str) -> Result<PathBuf, Failure> {
+fn path_on_kernel(directory: &Path, kernel: &str) -> Result<PathBuf, Failure> {
     let fit = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '-' };
     let whole = directory.canonicalize().map_err(Failure::refused)?;
     let mut name = whole.file_name().unwrap_or_default().to_owned();
@@ -167,10 +177,10 @@ fn beside(directory: &Path, kernel: &str) -> Result<PathBuf, Failure> {
 }
 
 /// A name that is not a bundle is a kernel's: if that does not exist either, both are reported.
-fn neither(other: &str, mut why: Failure) -> Failure {
+fn add_missing_bundle(other: &str, mut why: Failure) -> Failure {
     if !Path::new(other).exists() {
         let text = format!("--against {other}: there is no such bundle, and on such a kernel:");
-        let text = punctual_core::format::plain(&text);
+        let text = punctual_core::format::escape_unsafe(&text);
         why.parts.insert(0, ErrorPart::Text(text));
     }
     why
@@ -183,7 +193,7 @@ mod tests {
     #[test]
     fn the_run_on_another_kernel_is_saved_beside_the_bundle() {
         let dir = tempfile::tempdir().expect("a directory");
-        let at = |kernel: &str| beside(dir.path(), kernel).expect("a path");
+        let at = |kernel: &str| path_on_kernel(dir.path(), kernel).expect("a path");
         let name = dir.path().file_name().expect("a name").to_string_lossy();
         for (kernel, suffix) in
             [("6.12-rt", "6.12-rt"), ("6.12,cmdline=a b/../c", "6.12-cmdline-a-b-..-c")]
@@ -207,7 +217,7 @@ mod tests {
             qemu_arguments: Vec::new(),
         };
         let of = |kernel: &str| {
-            let vm = crate::targets::vm::named(kernel).expect("a kernel");
+            let vm = crate::targets::vm::plan_for_kernel(kernel).expect("a kernel");
             match with_settings(TargetPlan::Vm(vm), &made_of, kernel) {
                 TargetPlan::Vm(vm) => (vm.memory.0 >> 20, vm.cmdline),
                 other => panic!("{other:?}"),

@@ -1,10 +1,10 @@
 //! A process that a study starts and waits for: `punctual run`, or a command whose time is taken.
 
 use punctual_bundle::Member;
-use punctual_core::format::plain;
+use punctual_core::format::escape_unsafe;
 use punctual_core::{CpuSet, Nanos};
 use punctual_session::exit::Failure;
-use punctual_sys::attributes::{affinity, set_affinity, tid};
+use punctual_sys::attributes::{read_affinity, set_affinity, thread_id};
 use punctual_sys::children;
 use punctual_sys::descriptor::poll_readable;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -42,17 +42,22 @@ impl Process {
         }
         // A child inherits the affinity of the starting thread. Another user's partition may have
         // taken this CPU: then the child uses any allowed CPU.
-        let own = affinity(tid())?;
-        let moved = cpu.is_some_and(|cpu| set_affinity(tid(), &CpuSet::single(cpu)).is_ok());
+        let own_affinity = read_affinity(thread_id())?;
+        let moved =
+            cpu.is_some_and(|cpu| set_affinity(thread_id(), &CpuSet::from_cpu(cpu)).is_ok());
         let child = command.spawn();
         if moved {
-            set_affinity(tid(), &own)?;
+            set_affinity(thread_id(), &own_affinity)?;
         }
         Ok(Process { child: child?, began: Instant::now(), asked: None })
     }
 
     /// Starts a run that [`own_run`] makes.
-    pub fn run(command: Command, log: Option<File>, cpu: Option<usize>) -> Result<Self, Failure> {
+    pub fn start_run(
+        command: Command,
+        log: Option<File>,
+        cpu: Option<usize>,
+    ) -> Result<Self, Failure> {
         Process::start(command, log, cpu)
             .map_err(|why| Failure::failed(format!("cannot start punctual: {why}")))
     }
@@ -68,30 +73,30 @@ impl Process {
     }
 
     /// The exit status, if it has ended.
-    pub fn status(&mut self) -> Result<Option<ExitStatus>, Failure> {
+    pub fn exit_status(&mut self) -> Result<Option<ExitStatus>, Failure> {
         self.child
             .try_wait()
             .map_err(|why| Failure::failed(format!("cannot wait for a process: {why}")))
     }
 
     /// Asks it to end, once; ends it with SIGKILL if it has not done so in time.
-    pub fn end(&mut self) {
+    pub(crate) fn request_end(&mut self) {
         match self.asked {
-            None => self.send(libc::SIGTERM),
-            Some(at) if at.elapsed() > END_TIMEOUT => self.send(libc::SIGKILL),
+            None => self.send_signal(libc::SIGTERM),
+            Some(at) if at.elapsed() > END_TIMEOUT => self.send_signal(libc::SIGKILL),
             Some(_) => {}
         }
         self.asked.get_or_insert_with(Instant::now);
     }
 
-    fn send(&self, signal: i32) {
+    fn send_signal(&self, signal: i32) {
         // If it has ended already, that is fine.
-        let _ = children::send(-(self.child.id() as i32), signal);
+        let _ = children::send_signal(-(self.child.id() as i32), signal);
     }
 
     /// Waits for its end, and asks for it when interrupted. `None` if it took longer than allowed
     /// and was killed.
-    pub fn wait(
+    pub fn wait_for_end(
         &mut self,
         is_interrupted: &dyn Fn() -> bool,
         longest: Duration,
@@ -99,16 +104,16 @@ impl Process {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let fd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         loop {
-            if let Some(status) = self.status()? {
+            if let Some(status) = self.exit_status()? {
                 return Ok(Some(status));
             }
             if self.elapsed() > longest && !self.was_asked() {
-                self.send(libc::SIGKILL);
+                self.send_signal(libc::SIGKILL);
                 let _ = self.child.wait();
                 return Ok(None);
             }
             if self.was_asked() || is_interrupted() {
-                self.end();
+                self.request_end();
             }
             match &fd {
                 Some(fd) => drop(poll_readable([fd.as_fd()], POLL_INTERVAL.as_millis() as i32)),
@@ -127,7 +132,7 @@ pub fn own_run(bundle: &Path, experiment: &Path) -> Command {
 }
 
 /// Why a process failed: the end of its log.
-pub fn why(status: ExitStatus, log: &Member) -> String {
+pub(crate) fn failure_reason(status: ExitStatus, log: &Member) -> String {
     let messages = log.read().unwrap_or_default();
     let messages =
         String::from_utf8_lossy(&messages[messages.len().saturating_sub(64 << 10)..]).into_owned();
@@ -136,7 +141,7 @@ pub fn why(status: ExitStatus, log: &Member) -> String {
         .rev()
         .find(|line| line.contains("error"))
         .or(messages.lines().rev().find(|l| !l.trim().is_empty()));
-    let mut line = plain(line.unwrap_or("no output").trim());
+    let mut line = escape_unsafe(line.unwrap_or("no output").trim());
     if let Some((end, _)) = line.char_indices().nth(LOG_TAIL_BYTES) {
         line.truncate(end);
     }
@@ -144,6 +149,6 @@ pub fn why(status: ExitStatus, log: &Member) -> String {
 }
 
 /// A time of this machine's clock.
-pub fn nanos(time: Duration) -> Nanos {
+pub(crate) fn to_nanos(time: Duration) -> Nanos {
     Nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -4,17 +4,17 @@ use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument, ExplainedExactSample};
 use punctual_bundle::summary::Summary;
 use punctual_core::Nanos;
-use punctual_explain::answer::deciding;
+use punctual_explain::answer::find_deciding;
 
 /// The sample of this phase and series with this latency, if the same run was replayed: if the
 /// digest of all its samples is this one.
-pub fn sample(
+pub(crate) fn replayed_sample(
     run: &Bundle,
     digest: Option<&str>,
     (phase, series): (&str, &str),
     latency: Nanos,
 ) -> Option<ExplainedExactSample> {
-    let exact: ExactDocument = run.document(EXACT_MEMBER).ok()??;
+    let exact: ExactDocument = run.read_document(EXACT_MEMBER).ok()??;
     if Some(exact.digest.as_str()) != digest {
         return None;
     }
@@ -26,7 +26,12 @@ pub fn sample(
 
 /// The longest sample of the series that decided.
 pub fn of_answer(run: &Bundle, summary: &Summary) -> Option<ExplainedExactSample> {
-    let of = deciding(summary)?;
-    let longest = Nanos(of.series.max?);
-    sample(run, summary.digest.as_deref(), (&of.phase.name, &of.series.name), longest)
+    let deciding_series = find_deciding(summary)?;
+    let longest = Nanos(deciding_series.series.max?);
+    replayed_sample(
+        run,
+        summary.digest.as_deref(),
+        (&deciding_series.phase.name, &deciding_series.series.name),
+        longest,
+    )
 }

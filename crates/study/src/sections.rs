@@ -4,7 +4,7 @@
 pub mod require;
 
 use crate::exact::{self, HowMuch, INSN, RunPrograms};
-use crate::targets::vm::{kernel, named, preemption_word};
+use crate::targets::vm::{find_kernel, plan_for_kernel, preemption_word};
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::sections::{SECTIONS_SCHEMA, SectionsDocument, SectionsRun};
@@ -14,7 +14,7 @@ use punctual_exact::document::SECTIONS;
 use punctual_exact::dump::Dump;
 use punctual_host::environment;
 use punctual_host::files::Root;
-use punctual_lab::exact::{ExactRunPart, Replay, WantedSamples, mark};
+use punctual_lab::exact::{ExactRunPart, Replay, WantedSamples, mark_command};
 use punctual_lab::{Accel, Arch, Guest, GuestControl, GuestFile, GuestOutcome, Job};
 use punctual_plan::{Acceleration, Architecture, VmPlan};
 use punctual_session::exit::Failure;
@@ -57,23 +57,23 @@ pub fn of_guest(
     work: &GuestWork,
     messages: Listener,
 ) -> Result<SectionsDocument, Failure> {
-    let vm = named(kernel)?;
-    let guest = guest(&vm, work)?;
+    let vm = plan_for_kernel(kernel)?;
+    let guest = guest_of_plan(&vm, work)?;
     let interrupts = SignalRequests::listen()?;
     let mut watch = |_: punctual_lab::GuestProgress| match interrupts.end_requested() {
         true => GuestControl::Kill,
         false => GuestControl::GoOn,
     };
     let of_lab = |why| Failure::of_lab(&why);
-    let say = |step: &str| messages.progress(&format!("sections: {step}"));
+    let say = |step: &str| messages.show_progress(&format!("sections: {step}"));
     let place = tempfile::Builder::new().prefix("punctual-sections-").tempdir();
     let place =
         place.map_err(|why| Failure::failed(format!("cannot create a directory: {why}")))?;
-    let made_of = guest.prepared().map_err(of_lab)?;
-    let replay = Replay::of(made_of.clone()).map_err(of_lab)?;
-    let replay = replay.within(guest.timeout);
+    let made_of = guest.store_for_replay().map_err(of_lab)?;
+    let replay = Replay::from_stored(made_of.clone()).map_err(of_lab)?;
+    let replay = replay.with_limit(guest.timeout);
     say("reading the kernel's symbols");
-    let symbols = replay.symbols(&mut watch).map_err(of_lab)?;
+    let symbols = replay.read_symbols(&mut watch).map_err(of_lab)?;
     say("running");
     let part = match work {
         GuestWork::Command { .. } => ExactRunPart::Marked,
@@ -87,18 +87,18 @@ pub fn of_guest(
     let dump = Dump::parse(&dump).map_err(Failure::failed)?;
     // Including the symbols of modules that the command loaded.
     let names = fs::read_to_string(place.path().join("kallsyms")).unwrap_or(symbols.kallsyms);
-    let programs = RunPrograms::of(Some(&made_of), &symbols.vdso);
-    let exact = Exact::of(&dump, &programs.names(&dump, &names), INSN);
+    let programs = RunPrograms::from_inputs(Some(&made_of), &symbols.vdso);
+    let exact = Exact::from_dump(&dump, &programs.function_table(&dump, &names), INSN);
     let run = match work {
         GuestWork::Boot => SectionsRun::Boot,
         GuestWork::Command { words, .. } => {
             SectionsRun::Command { command: words.clone(), status: result.exit_status }
         }
     };
-    let mut findings = exact.limits();
-    findings.extend(failed(&run, &result.stderr));
-    let host = environment::capture(&Root::at(place.path().join("system")));
-    let preemption = host.kernel.preemption.known().map(|known| preemption_word(known.model));
+    let mut findings = exact.limit_findings();
+    findings.extend(command_finding(&run, &result.stderr));
+    let host = environment::capture_environment(&Root::from_base(place.path().join("system")));
+    let preemption = host.kernel.preemption.known_value().map(|known| preemption_word(known.model));
     Ok(SectionsDocument {
         schema: SECTIONS_SCHEMA.to_owned(),
         kernel: result.release.unwrap_or_default(),
@@ -107,7 +107,7 @@ pub fn of_guest(
         run,
         instructions: exact.insns,
         measured: exact.kept,
-        sections: exact.sections.longest(SECTIONS),
+        sections: exact.sections.keep_longest(SECTIONS),
         required: Vec::new(),
         findings,
     })
@@ -116,12 +116,15 @@ pub fn of_guest(
 /// The sections of a bundle's measurement, which is replayed if it has no exact explanation.
 ///
 /// # Errors
-/// Those of [`exact::explain`].
+/// Those of [`exact::explain_bundle`].
 pub fn of_bundle(bundle: &Bundle, messages: Listener) -> Result<SectionsDocument, Failure> {
-    let kept: Option<ExactDocument> = bundle.document(EXACT_MEMBER).map_err(Failure::failed)?;
+    let kept: Option<ExactDocument> =
+        bundle.read_document(EXACT_MEMBER).map_err(Failure::failed)?;
     let exact = match kept.filter(|exact| exact.measured > 0) {
         Some(exact) => exact,
-        None => exact::explain(bundle, HowMuch { worst: exact::WORST, lines: false }, messages)?,
+        None => {
+            exact::explain_bundle(bundle, HowMuch { worst: exact::WORST, lines: false }, messages)?
+        }
     };
     let kernel = bundle.manifest.target.as_ref().and_then(|target| target.kernel.as_ref());
     Ok(SectionsDocument {
@@ -142,11 +145,11 @@ pub fn of_bundle(bundle: &Bundle, messages: Listener) -> Result<SectionsDocument
 ///
 /// # Errors
 /// The error in one of them.
-pub fn requirements(texts: &[String]) -> Result<Vec<Require>, Failure> {
+pub fn parse_requirements(texts: &[String]) -> Result<Vec<Require>, Failure> {
     texts.iter().map(|text| Require::parse(text).map_err(Failure::refused)).collect()
 }
 
-fn guest(vm: &VmPlan, work: &GuestWork) -> Result<Guest, Failure> {
+fn guest_of_plan(vm: &VmPlan, work: &GuestWork) -> Result<Guest, Failure> {
     let arch = match vm.arch {
         Architecture::X86_64 => Arch::Amd64,
         Architecture::Aarch64 => Arch::Arm64,
@@ -156,7 +159,7 @@ fn guest(vm: &VmPlan, work: &GuestWork) -> Result<Guest, Failure> {
         let message = "--kernel: only a guest in virtual time, without devices and drivers";
         return Err(Failure::refused(message));
     }
-    let (kernel, _) = kernel(vm, arch).map_err(|why| Failure::of_lab(&why))?;
+    let (kernel, _) = find_kernel(vm, arch).map_err(|why| Failure::of_lab(&why))?;
     let (programs, script) = match work {
         GuestWork::Boot => (BTreeSet::new(), COPY_SYSTEM.to_owned()),
         GuestWork::Command { words, .. } => {
@@ -165,7 +168,7 @@ fn guest(vm: &VmPlan, work: &GuestWork) -> Result<Guest, Failure> {
             let found =
                 find_program(name).map_err(|why| Failure::refused(format!("{name}: {why}")))?;
             let programs = programs_of(&found, arguments);
-            let script = script(&found, arguments, &programs, arch);
+            let script = guest_script(&found, arguments, &programs, arch);
             (programs, script)
         }
     };
@@ -174,7 +177,9 @@ fn guest(vm: &VmPlan, work: &GuestWork) -> Result<Guest, Failure> {
     if let GuestWork::Command { files, .. } = work {
         for file in files {
             let path = std::path::absolute(file)?.to_string_lossy().into_owned();
-            guest.files.push(GuestFile::copy(file, path).map_err(|why| Failure::of_lab(&why))?);
+            guest
+                .files
+                .push(GuestFile::from_host_file(file, path).map_err(|why| Failure::of_lab(&why))?);
         }
     }
     guest.cmdline_extra = vm.cmdline.clone();
@@ -186,7 +191,7 @@ fn guest(vm: &VmPlan, work: &GuestWork) -> Result<Guest, Failure> {
 }
 
 /// The command between two bytes that the plugin sees.
-fn script(
+fn guest_script(
     program: &Path,
     arguments: &[String],
     programs: &BTreeSet<PathBuf>,
@@ -198,7 +203,7 @@ fn script(
         directories.iter().map(|dir| format!("{}:", shell_words::quote(dir))).collect();
     let program = program.to_string_lossy().into_owned();
     let command = shell_words::join(std::iter::once(&program).chain(arguments));
-    let mark = mark(arch);
+    let mark = mark_command(arch);
     format!(
         "{COPY_SYSTEM}export PATH={path}$PATH\nmark() {{ {mark}; }}\ncd \
          /tmp\nmark\n{command}\nstatus=$?\nmark\ncat /proc/kallsyms \
@@ -206,7 +211,7 @@ fn script(
     )
 }
 
-fn failed(run: &SectionsRun, stderr: &[u8]) -> Option<Finding> {
+fn command_finding(run: &SectionsRun, stderr: &[u8]) -> Option<Finding> {
     let SectionsRun::Command { status, .. } = run else { return None };
     let status = status.filter(|status| *status != 0)?;
     let stderr = String::from_utf8_lossy(stderr);
@@ -217,7 +222,7 @@ fn failed(run: &SectionsRun, stderr: &[u8]) -> Option<Finding> {
         "the command in the guest failed",
     );
     let last = stderr.lines().last().unwrap_or("it printed no error");
-    Some(finding.evidence(format!("exit status {status}: {last}")).remedy(
+    Some(finding.with_evidence(format!("exit status {status}: {last}")).with_remedy(
         "check whether it did its work; the guest has only the files that the command names",
     ))
 }

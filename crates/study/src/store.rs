@@ -19,8 +19,9 @@ pub struct Store {
 
 impl Store {
     /// Holds a directory by the lock in this file of it. `other` says who holds it already.
-    pub fn hold(path: &Path, lock: &str, other: &str) -> Result<Store, String> {
-        let lock = Member::root(path).join(lock).open_to_lock().map_err(|why| why.to_string())?;
+    pub(crate) fn open_locked(path: &Path, lock: &str, other: &str) -> Result<Store, String> {
+        let lock =
+            Member::from_root(path).join(lock).open_to_lock().map_err(|why| why.to_string())?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| other.to_owned())?;
         Ok(Store { path: path.to_owned(), _lock: Some(lock) })
     }
@@ -35,11 +36,11 @@ impl Store {
     }
 
     pub fn member(&self, name: impl AsRef<Path>) -> Member {
-        Member::root(&self.path).join(name)
+        Member::from_root(&self.path).join(name)
     }
 
     /// Replaces a file as a whole, durably.
-    pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn replace_file(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
         let written = self.member(name).replace_with(|out| {
             out.write_all(bytes)?;
             out.flush()?;
@@ -54,11 +55,11 @@ impl Store {
     }
 
     /// Appends a result as a line: it has reached the disk when this returns.
-    pub fn append(&self, name: &str, record: &impl Serialize) -> Result<(), Failure> {
+    pub(crate) fn append_record(&self, name: &str, record: &impl Serialize) -> Result<(), Failure> {
         let append = || {
             let mut line = serde_json::to_vec(record)?;
             line.push(b'\n');
-            let mut file = self.member(name).append()?;
+            let mut file = self.member(name).open_to_append()?;
             file.write_all(&line)?;
             file.sync_data()
         };
@@ -67,7 +68,7 @@ impl Store {
     }
 
     /// The results. A truncated line is removed: its result is measured again.
-    pub fn records<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, String> {
+    pub(crate) fn read_records<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, String> {
         let member = self.member(name);
         let bytes = match member.exists() {
             true => member.read().map_err(|why| why.to_string())?,
@@ -75,7 +76,7 @@ impl Store {
         };
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         if whole < bytes.len() {
-            member.replace(&bytes[..whole]).map_err(|why| why.to_string())?;
+            member.replace_bytes(&bytes[..whole]).map_err(|why| why.to_string())?;
         }
         let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n').enumerate();
         let read = |(place, line)| {

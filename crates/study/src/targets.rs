@@ -17,7 +17,7 @@ pub mod vm;
 use punctual_bundle::Timebase;
 use punctual_plan::{Acceleration, TargetPlan};
 use punctual_session::exit::Failure;
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 pub use remote::{NO_REPEATS, NOT_EXACT, RemoteRun, Returned};
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The bundle cannot be made, or nothing ran there.
-pub fn run(target: &TargetPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
+pub fn run_on_target(target: &TargetPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
     if !remote.options.plan_only {
         check_output(&remote.output)?;
     }
@@ -38,25 +38,26 @@ pub fn run(target: &TargetPlan, remote: &RemoteRun) -> Result<Returned, Failure>
 
 /// Checks that the bundle can be created, before anything is started.
 pub fn check_output(output: &Path) -> Result<(), Failure> {
-    let shown = shown(output);
+    let output_name = display_path(output);
     if output.symlink_metadata().is_ok() {
-        let message =
-            format!("{shown} exists already: choose another directory with --output, or move it");
+        let message = format!(
+            "{output_name} exists already: choose another directory with --output, or move it"
+        );
         return Err(Failure::refused(message));
     }
-    let parent = parent(output);
+    let parent = parent_directory(output);
     let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     rustix::fs::access(parent, access)
-        .map_err(|why| Failure::refused(format!("cannot create {shown}: {why}")))
+        .map_err(|why| Failure::refused(format!("cannot create {output_name}: {why}")))
 }
 
 /// The parent directory of a path.
-pub fn parent(path: &Path) -> &Path {
+pub(crate) fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The time base of such a machine's figures.
-pub fn timebase(accel: Acceleration) -> Timebase {
+pub(crate) fn timebase_of_accel(accel: Acceleration) -> Timebase {
     match accel {
         Acceleration::VirtualTime => Timebase::Virtual,
         Acceleration::Tcg => Timebase::Emulated,

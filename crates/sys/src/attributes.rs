@@ -1,7 +1,7 @@
 //! Scheduling policy, priority, affinity and timer slack of the calling thread (sched_setattr(2),
 //! sched_setaffinity(2), prctl(2)).
 
-use crate::check;
+use crate::check_result;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use std::fmt;
 use std::io;
@@ -69,7 +69,7 @@ const POLICIES: [(Policy, i32); 6] = [
 ];
 
 /// The policy by the kernel's number (include/uapi/linux/sched.h).
-pub fn policy(number: u32) -> Option<Policy> {
+pub fn policy_from_number(number: u32) -> Option<Policy> {
     POLICIES.iter().find(|(_, n)| *n as u32 == number).map(|(policy, _)| *policy)
 }
 
@@ -94,17 +94,17 @@ pub fn set_scheduling(tid: i32, scheduling: &Scheduling) -> io::Result<()> {
         sched_period: span(|d| d.period),
     };
     // SAFETY: `attr` is a sched_attr of the size that it states; the kernel only reads it.
-    check(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &attr, 0) }).map(drop)
+    check_result(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &attr, 0) }).map(drop)
 }
 
 /// The current scheduling of a thread (`tid` 0: the caller).
-pub fn scheduling(tid: i32) -> io::Result<Scheduling> {
+pub fn read_scheduling(tid: i32) -> io::Result<Scheduling> {
     let mut attr = SchedAttr::default();
     // SAFETY: `attr` has the stated size; the kernel writes at most that much.
-    check(unsafe {
+    check_result(unsafe {
         libc::syscall(libc::SYS_sched_getattr, tid, &mut attr, size_of::<SchedAttr>() as u32, 0)
     })?;
-    let policy = policy(attr.sched_policy)
+    let policy = policy_from_number(attr.sched_policy)
         .ok_or_else(|| io::Error::other(format!("policy {} is not known", attr.sched_policy)))?;
     let deadline = (policy == Policy::Deadline).then_some(DeadlineAttributes {
         runtime: Nanos(attr.sched_runtime as i64),
@@ -123,7 +123,9 @@ pub fn absolute_deadline() -> io::Result<i64> {
     let mut attr = SchedAttr::default();
     let size = size_of::<SchedAttr>() as u32;
     // SAFETY: `attr` has the stated size; the kernel writes at most that much.
-    check(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &mut attr, size, DL_DYNAMIC) })?;
+    check_result(unsafe {
+        libc::syscall(libc::SYS_sched_getattr, 0, &mut attr, size, DL_DYNAMIC)
+    })?;
     Ok(attr.sched_deadline as i64)
 }
 
@@ -134,17 +136,17 @@ pub fn set_affinity(tid: i32, cpus: &CpuSet) -> io::Result<()> {
     cpus.iter().for_each(|cpu| mask[cpu / 64] |= 1 << (cpu % 64));
     // SAFETY: the mask is as long as stated; the kernel only reads it and ignores bits beyond its
     // own CPUs.
-    check(unsafe {
+    check_result(unsafe {
         libc::syscall(libc::SYS_sched_setaffinity, tid, size_of_val(&mask), mask.as_ptr())
     })
     .map(drop)
 }
 
 /// The CPUs that a thread may run on (`tid` 0: the caller).
-pub fn affinity(tid: i32) -> io::Result<CpuSet> {
+pub fn read_affinity(tid: i32) -> io::Result<CpuSet> {
     let mut mask = [0u64; punctual_core::cpuset::MAX_CPUS / 64];
     // SAFETY: the mask is as long as stated; the kernel writes no further and returns the length.
-    let bytes = check(unsafe {
+    let bytes = check_result(unsafe {
         libc::syscall(libc::SYS_sched_getaffinity, tid, size_of_val(&mask), mask.as_mut_ptr())
     })?;
     let bits = (bytes as usize * 8).min(punctual_core::cpuset::MAX_CPUS);
@@ -156,12 +158,14 @@ pub fn affinity(tid: i32) -> io::Result<CpuSet> {
 pub fn set_timer_slack(slack: Nanos) -> io::Result<()> {
     // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory of ours. 0 would mean "the
     // default", hence the 1.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.ns().max(1) as libc::c_ulong) })
-        .map(drop)
+    check_result(unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, slack.ns().max(1) as libc::c_ulong)
+    })
+    .map(drop)
 }
 
 /// The kernel's id of the calling thread: a system call each time.
-pub fn tid() -> i32 {
+pub fn thread_id() -> i32 {
     // SAFETY: gettid has no arguments and cannot fail.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
@@ -181,14 +185,14 @@ mod tests {
     #[test]
     fn affinity_and_policy_are_read_back_as_set() {
         std::thread::spawn(|| {
-            let allowed = affinity(0).unwrap();
-            let one = CpuSet::single(allowed.iter().last().unwrap());
+            let allowed = read_affinity(0).unwrap();
+            let one = CpuSet::from_cpu(allowed.iter().last().unwrap());
             set_affinity(0, &one).unwrap();
-            assert_eq!(affinity(0).unwrap(), one);
-            assert_eq!(Some(current_cpu() as usize), one.first());
+            assert_eq!(read_affinity(0).unwrap(), one);
+            assert_eq!(Some(current_cpu() as usize), one.first_cpu());
             let batch = Scheduling { nice: 3, ..Scheduling::new(Policy::Batch, None) };
             set_scheduling(0, &batch).unwrap();
-            assert_eq!(scheduling(0).unwrap(), batch);
+            assert_eq!(read_scheduling(0).unwrap(), batch);
         })
         .join()
         .unwrap();
@@ -199,7 +203,7 @@ mod tests {
         std::thread::spawn(|| {
             let fifo = Scheduling::new(Policy::Fifo, Priority::new(7));
             match set_scheduling(0, &fifo) {
-                Ok(()) => assert_eq!(scheduling(0).unwrap(), fifo),
+                Ok(()) => assert_eq!(read_scheduling(0).unwrap(), fifo),
                 Err(why) => println!("SKIPPED: SCHED_FIFO is unavailable: {why} (CAP_SYS_NICE)"),
             }
         })

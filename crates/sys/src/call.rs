@@ -4,7 +4,7 @@ use std::io;
 
 /// The result of a libc call; the errno if it is negative.
 #[inline(always)]
-pub fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
+pub fn check_result<T: Default + PartialOrd>(result: T) -> io::Result<T> {
     if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
@@ -26,7 +26,7 @@ impl RawSyscall {
 
     /// Makes the call; −1 with errno on failure.
     #[inline(always)]
-    pub fn call(&self) -> libc::c_long {
+    pub fn make_call(&self) -> libc::c_long {
         let [a, b, c, d, e, f] = self.arguments;
         // SAFETY: the creator is responsible for the arguments (see `new`), or they are numbers. A
         // number given by the user was either on the list of calls that only take numbers and

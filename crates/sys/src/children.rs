@@ -1,7 +1,7 @@
 //! Child processes and their descendants: adopts, watches and ends them.
 
 use crate::usage::Usage;
-use crate::{check, descriptor, signals};
+use crate::{check_result, descriptor, signals};
 use punctual_core::Nanos;
 use std::collections::HashMap;
 use std::io;
@@ -38,7 +38,7 @@ impl std::fmt::Display for ProcessEnd {
 /// PR_SET_CHILD_SUBREAPER).
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: prctl takes numbers alone here.
-    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) }).map(drop)
+    check_result(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) }).map(drop)
 }
 
 /// Variables that a service manager gave only to this process (sd_notify(3),
@@ -64,14 +64,14 @@ pub fn killed_with_us(command: &mut std::process::Command) {
 /// Begins a new session: signals from the terminal no longer reach this process.
 pub fn leave_terminal() -> io::Result<()> {
     // SAFETY: setsid has no arguments.
-    check(unsafe { libc::setsid() }).map(drop)
+    check_result(unsafe { libc::setsid() }).map(drop)
 }
 
 /// Reaps one child that has ended; `Ok(None)` if none has; ECHILD if there is no child at all.
-pub fn reap() -> io::Result<Option<(i32, ProcessEnd)>> {
+pub fn reap_child() -> io::Result<Option<(i32, ProcessEnd)>> {
     let mut status = 0;
     // SAFETY: `status` is a valid int to write to.
-    let pid = check(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) })?;
+    let pid = check_result(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) })?;
     Ok((pid > 0).then_some((pid, exit_of(status))))
 }
 
@@ -94,7 +94,7 @@ pub fn wait_for_end(pid: i32) -> io::Result<()> {
         let ended = unsafe {
             libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT)
         };
-        match check(ended) {
+        match check_result(ended) {
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             result => return result.map(drop),
         }
@@ -102,14 +102,15 @@ pub fn wait_for_end(pid: i32) -> io::Result<()> {
 }
 
 /// Reaps a child that has ended, with its resource usage (wait4(2)).
-pub fn collect(pid: i32) -> io::Result<(ProcessEnd, Used)> {
+pub fn reap_with_usage(pid: i32) -> io::Result<(ProcessEnd, Used)> {
     let mut status = 0;
     // SAFETY: rusage is plain integers; all zeroes is a value of it.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: both are valid to write to.
-    check(unsafe { libc::wait4(pid, &mut status, 0, &mut usage) })?;
-    let nanos =
-        |time: libc::timeval| Nanos(wide(time.tv_sec) * 1_000_000_000 + wide(time.tv_usec) * 1_000);
+    check_result(unsafe { libc::wait4(pid, &mut status, 0, &mut usage) })?;
+    let nanos = |time: libc::timeval| {
+        Nanos(widen_time_part(time.tv_sec) * 1_000_000_000 + widen_time_part(time.tv_usec) * 1_000)
+    };
     let used = Used {
         user: nanos(usage.ru_utime),
         system: nanos(usage.ru_stime),
@@ -119,7 +120,7 @@ pub fn collect(pid: i32) -> io::Result<(ProcessEnd, Used)> {
 }
 
 /// A field of a C library time, which has 32 bits on some systems.
-fn wide(part: impl Into<i64>) -> i64 {
+fn widen_time_part(part: impl Into<i64>) -> i64 {
     part.into()
 }
 
@@ -137,16 +138,20 @@ impl ChildEvents {
     /// Blocks SIGCHLD in the calling thread and receives it from the descriptor instead.
     pub fn new() -> io::Result<ChildEvents> {
         let set = signals::set_of(&[libc::SIGCHLD]);
-        signals::block(&set);
+        signals::block_signals(&set);
         // SAFETY: a valid set; the call makes a descriptor.
         let fd = unsafe {
-            descriptor::made(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))
+            descriptor::own_descriptor(libc::signalfd(
+                -1,
+                &set,
+                libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+            ))
         };
         fd.map(ChildEvents)
     }
     /// Takes pending signals, so that the descriptor is no longer readable. Children must be reaped
     /// afterwards.
-    pub fn clear(&self) {
+    pub fn clear_pending(&self) {
         let mut info = [0u8; size_of::<libc::signalfd_siginfo>() * 4];
         // SAFETY: the kernel writes at most the stated length.
         while unsafe { libc::read(self.0.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) } > 0 {}
@@ -161,18 +166,18 @@ impl AsFd for ChildEvents {
 
 /// Sends a signal to a process or, with a negative number, to a process group. ESRCH: there is
 /// none.
-pub fn send(pid: i32, signal: i32) -> io::Result<()> {
+pub fn send_signal(pid: i32, signal: i32) -> io::Result<()> {
     // 0 and -1 mean this process and all processes.
     if matches!(pid, -1..=1) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     // SAFETY: kill takes numbers alone.
-    check(unsafe { libc::kill(pid, signal) }).map(drop)
+    check_result(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
 /// All living descendants of a process, from /proc/PID/stat. Processes that end meanwhile are
 /// omitted.
-pub fn descendants(of: i32) -> io::Result<Vec<i32>> {
+pub fn list_descendants(of: i32) -> io::Result<Vec<i32>> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in std::fs::read_dir("/proc")?.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
@@ -211,12 +216,12 @@ pub fn end_descendants(timeout: Duration) -> io::Result<()> {
     for signal in [libc::SIGSTOP, libc::SIGKILL] {
         let mut signalled = Vec::new();
         loop {
-            let alive = descendants(me)?;
+            let alive = list_descendants(me)?;
             let new: Vec<i32> =
                 alive.iter().copied().filter(|pid| !signalled.contains(pid)).collect();
             // Processes that have ended meanwhile cannot and need not be signalled.
-            new.iter().for_each(|pid| drop(send(*pid, signal)));
-            while let Ok(Some(_)) = reap() {}
+            new.iter().for_each(|pid| drop(send_signal(*pid, signal)));
+            while let Ok(Some(_)) = reap_child() {}
             let done = if signal == libc::SIGKILL { alive.is_empty() } else { new.is_empty() };
             if done || (signal == libc::SIGSTOP && std::time::Instant::now() > until) {
                 break;
@@ -232,7 +237,7 @@ pub fn end_descendants(timeout: Duration) -> io::Result<()> {
             }
         }
     }
-    while let Ok(Some(_)) = reap() {}
+    while let Ok(Some(_)) = reap_child() {}
     Ok(())
 }
 

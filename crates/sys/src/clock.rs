@@ -28,23 +28,23 @@ mod calls {
     #[derive(Clone, Copy, Debug)]
     #[repr(C)]
     pub struct itimerspec {
-        pub it_interval: timespec,
-        pub it_value: timespec,
+        pub it_interval: to_timespec,
+        pub it_value: to_timespec,
     }
 
     // SAFETY: as glibc 2.34 and musl 1.2 declare them for 64-bit times.
     unsafe extern "C" {
         #[link_name = "__clock_gettime64"]
-        pub unsafe fn clock_gettime(id: clockid_t, time: *mut timespec) -> c_int;
+        pub unsafe fn clock_gettime(id: clockid_t, time: *mut to_timespec) -> c_int;
         #[cfg_attr(target_env = "musl", link_name = "__clock_getres_time64")]
         #[cfg_attr(not(target_env = "musl"), link_name = "__clock_getres64")]
-        pub(crate) unsafe fn clock_getres(id: clockid_t, time: *mut timespec) -> c_int;
+        pub(crate) unsafe fn clock_getres(id: clockid_t, time: *mut to_timespec) -> c_int;
         #[link_name = "__clock_nanosleep_time64"]
         pub unsafe fn clock_nanosleep(
             id: clockid_t,
             flags: c_int,
-            time: *const timespec,
-            left: *mut timespec,
+            time: *const to_timespec,
+            left: *mut to_timespec,
         ) -> c_int;
         #[link_name = "__timer_settime64"]
         pub(crate) unsafe fn timer_settime(
@@ -64,7 +64,7 @@ mod calls {
 }
 
 /// The kernel's number of a clock (linux/time.h).
-pub fn id(clock: Clock) -> libc::clockid_t {
+pub fn clock_id(clock: Clock) -> libc::clockid_t {
     match clock {
         Clock::Monotonic => libc::CLOCK_MONOTONIC,
         Clock::Realtime => libc::CLOCK_REALTIME,
@@ -84,11 +84,11 @@ pub fn read(id: libc::clockid_t) -> i64 {
 }
 
 /// The time on a clock.
-pub fn now(clock: Clock) -> ClockNs {
-    ClockNs(read(id(clock)))
+pub fn read_clock(clock: Clock) -> ClockNs {
+    ClockNs(read(clock_id(clock)))
 }
 
-pub fn monotonic() -> MonotonicNs {
+pub fn monotonic_now() -> MonotonicNs {
     MonotonicNs(read(libc::CLOCK_MONOTONIC))
 }
 
@@ -99,22 +99,22 @@ pub fn thread_time() -> Nanos {
 
 /// The resolution that the kernel states for a clock (clock_getres(2)): 1 ns with high-resolution
 /// timers, a jiffy without.
-pub fn resolution(clock: Clock) -> Nanos {
+pub fn clock_resolution(clock: Clock) -> Nanos {
     let mut time = Timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: as in `read`.
-    unsafe { clock_getres(id(clock), &mut time) };
+    unsafe { clock_getres(clock_id(clock), &mut time) };
     Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
 }
 
 /// The time as a timespec.
 #[inline]
-pub fn timespec(ns: i64) -> Timespec {
+pub fn to_timespec(ns: i64) -> Timespec {
     Timespec { tv_sec: ns.div_euclid(1_000_000_000), tv_nsec: ns.rem_euclid(1_000_000_000) }
 }
 
 /// Sleeps for a time, or with TIMER_ABSTIME until one (clock_nanosleep(2)). EINTR: a signal came.
 #[inline(always)]
-pub fn sleep(id: libc::clockid_t, flags: libc::c_int, time: &Timespec) -> io::Result<()> {
+pub fn sleep_on_clock(id: libc::clockid_t, flags: libc::c_int, time: &Timespec) -> io::Result<()> {
     // SAFETY: `time` is a valid timespec; the remaining time is not requested.
     match unsafe { clock_nanosleep(id, flags, time, std::ptr::null_mut()) } {
         0 => Ok(()),
@@ -126,7 +126,7 @@ pub fn sleep(id: libc::clockid_t, flags: libc::c_int, time: &Timespec) -> io::Re
 /// Sleeps until an instant of a clock, in ns.
 #[inline(always)]
 pub fn sleep_until(id: libc::clockid_t, at: i64) -> io::Result<()> {
-    sleep(id, libc::TIMER_ABSTIME, &timespec(at))
+    sleep_on_clock(id, libc::TIMER_ABSTIME, &to_timespec(at))
 }
 
 /// Arms a POSIX timer for instants of its clock, in ns (timer_settime(2)).
@@ -134,16 +134,19 @@ pub fn sleep_until(id: libc::clockid_t, at: i64) -> io::Result<()> {
 /// # Safety
 /// The timer must exist.
 pub unsafe fn arm_timer(timer: libc::timer_t, first: i64, period: i64) -> io::Result<()> {
-    let times = itimerspec { it_interval: timespec(period), it_value: timespec(first) };
+    let times = itimerspec { it_interval: to_timespec(period), it_value: to_timespec(first) };
     // SAFETY: the caller guarantees the timer; `times` is valid; the old value is not requested.
-    crate::check(unsafe { timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut()) })
-        .map(drop)
+    crate::check_result(unsafe {
+        timer_settime(timer, libc::TIMER_ABSTIME, &times, std::ptr::null_mut())
+    })
+    .map(drop)
 }
 
 /// Arms a timerfd for instants of its clock, in ns (timerfd_settime(2)).
 pub fn arm_timerfd(fd: BorrowedFd, first: i64, period: i64) -> io::Result<()> {
-    let times = itimerspec { it_interval: timespec(period), it_value: timespec(first) };
+    let times = itimerspec { it_interval: to_timespec(period), it_value: to_timespec(first) };
     let (fd, flags) = (fd.as_raw_fd(), libc::TFD_TIMER_ABSTIME);
     // SAFETY: `times` is a valid itimerspec; the old one is not requested.
-    crate::check(unsafe { timerfd_settime(fd, flags, &times, std::ptr::null_mut()) }).map(drop)
+    crate::check_result(unsafe { timerfd_settime(fd, flags, &times, std::ptr::null_mut()) })
+        .map(drop)
 }

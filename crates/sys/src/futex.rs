@@ -1,6 +1,6 @@
 //! futex(2): sleeps until another thread changes a word.
 
-use crate::check;
+use crate::check_result;
 use std::io;
 use std::sync::atomic::AtomicU32;
 
@@ -18,7 +18,7 @@ pub enum FutexScope {
 pub fn wake(word: &AtomicU32, count: u32, scope: FutexScope) -> io::Result<()> {
     let what = libc::FUTEX_WAKE | scope as i32;
     // SAFETY: the word is borrowed; waking takes numbers beside it.
-    check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, count) }).map(drop)
+    check_result(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, count) }).map(drop)
 }
 
 /// Sleeps until woken, or for this time, if the word still has the expected value. EAGAIN: it has
@@ -33,7 +33,7 @@ pub fn wait(
     let what = libc::FUTEX_WAIT | scope as i32;
     let timeout = timeout.map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the word is borrowed, and the timeout is a timespec or null.
-    check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, expected, timeout) })
+    check_result(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, expected, timeout) })
         .map(drop)
 }
 
@@ -42,14 +42,14 @@ pub fn wait(
 pub fn lock_pi(word: &AtomicU32, scope: FutexScope) -> io::Result<()> {
     let (what, none) = (libc::FUTEX_LOCK_PI | scope as i32, std::ptr::null::<libc::timespec>());
     // SAFETY: the word is borrowed; without a timeout nothing else is read.
-    check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, 0, none) }).map(drop)
+    check_result(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, 0, none) }).map(drop)
 }
 
 /// Passes the word, which holds this thread's id, to the next waiter (FUTEX_UNLOCK_PI).
 pub fn unlock_pi(word: &AtomicU32, scope: FutexScope) -> io::Result<()> {
     let what = libc::FUTEX_UNLOCK_PI | scope as i32;
     // SAFETY: the word is borrowed; nothing else is read.
-    check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what) }).map(drop)
+    check_result(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what) }).map(drop)
 }
 
 #[cfg(test)]

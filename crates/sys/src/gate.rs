@@ -15,7 +15,7 @@ pub struct GatedProcess {
 }
 
 impl GatedProcess {
-    /// Creates the process. It is a copy of this one until [`GatedProcess::release`]; if it is
+    /// Creates the process. It is a copy of this one until [`GatedProcess::release_gate`]; if it is
     /// dropped instead, it ends.
     pub fn start(mut command: Command) -> io::Result<GatedProcess> {
         let (gate_read, gate_write) = pipe()?;
@@ -60,7 +60,7 @@ impl GatedProcess {
         match said_read.read_exact(&mut pid) {
             Ok(()) => Ok(GatedProcess { pid: u32::from_ne_bytes(pid), open: gate_write, spawned }),
             // It could not even be forked: the error of `spawn` is the reason.
-            Err(_) => Err(joined(spawned)
+            Err(_) => Err(receive_child(spawned)
                 .err()
                 .unwrap_or_else(|| io::Error::other("the new process reported nothing"))),
         }
@@ -70,13 +70,13 @@ impl GatedProcess {
     ///
     /// # Errors
     /// The program cannot be executed.
-    pub fn release(mut self) -> io::Result<Child> {
+    pub fn release_gate(mut self) -> io::Result<Child> {
         self.open.write_all(&[1])?;
-        joined(self.spawned)
+        receive_child(self.spawned)
     }
 }
 
-fn joined(spawned: Receiver<io::Result<Child>>) -> io::Result<Child> {
+fn receive_child(spawned: Receiver<io::Result<Child>>) -> io::Result<Child> {
     spawned.recv().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it died")))
 }
 
@@ -96,7 +96,7 @@ mod tests {
         let gated = GatedProcess::start(command).unwrap();
         let pid = gated.pid;
         assert_ne!(name(pid), "cat\n");
-        let mut child = gated.release().unwrap();
+        let mut child = gated.release_gate().unwrap();
         assert_eq!(child.id(), pid);
         assert!(child.wait().unwrap().success());
     }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn exec_errors_of_a_gated_process_are_reported_on_release() {
         let gated = GatedProcess::start(Command::new("/no/such/program")).unwrap();
-        assert_eq!(gated.release().unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(gated.release_gate().unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
         let gated = GatedProcess::start(Command::new("cat")).unwrap();
         let GatedProcess { pid, open, spawned } = gated;
         drop(open);
-        assert_eq!(joined(spawned).unwrap_err().raw_os_error(), Some(libc::ECANCELED));
+        assert_eq!(receive_child(spawned).unwrap_err().raw_os_error(), Some(libc::ECANCELED));
         assert_eq!(name(pid), "");
     }
 }

@@ -21,4 +21,4 @@ pub mod status;
 pub mod usage;
 pub mod user;
 
-pub use call::check;
+pub use call::check_result;

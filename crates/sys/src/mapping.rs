@@ -1,6 +1,6 @@
 //! Memory shared with the kernel or other processes.
 
-use crate::check;
+use crate::check_result;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
@@ -36,7 +36,7 @@ impl Mapping {
     }
 
     /// `length` bytes of zeroes, shared with processes forked from this one.
-    pub fn anonymous(length: usize) -> io::Result<Mapping> {
+    pub fn new_anonymous(length: usize) -> io::Result<Mapping> {
         Mapping::new(-1, 0, length, READ_WRITE, libc::MAP_ANONYMOUS)
     }
 
@@ -51,7 +51,7 @@ impl Mapping {
         // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, rights, flags, fd, offset) };
         if start == libc::MAP_FAILED {
-            check(-1)?;
+            check_result(-1)?;
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Mapping { start, length })
@@ -59,7 +59,7 @@ impl Mapping {
 
     /// The start address.
     #[inline(always)]
-    pub fn start(&self) -> NonNull<u8> {
+    pub fn start_address(&self) -> NonNull<u8> {
         self.start
     }
 
@@ -71,7 +71,7 @@ impl Mapping {
 
     /// The word of eight bytes at this multiple of 8.
     #[inline(always)]
-    pub fn word(&self, offset: usize) -> &AtomicU64 {
+    pub fn word_at(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset < self.length && self.length - offset >= 8);
         // SAFETY: within the mapping, which lives as long as self, and aligned.
         unsafe { self.start.add(offset).cast().as_ref() }
@@ -79,7 +79,7 @@ impl Mapping {
 
     /// The word of four bytes at this multiple of 4.
     #[inline(always)]
-    pub fn word32(&self, offset: usize) -> &AtomicU32 {
+    pub fn word32_at(&self, offset: usize) -> &AtomicU32 {
         assert!(offset.is_multiple_of(4) && offset < self.length && self.length - offset >= 4);
         // SAFETY: as in `word`.
         unsafe { self.start.add(offset).cast().as_ref() }
@@ -96,17 +96,17 @@ impl Drop for Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::descriptor::memfd;
+    use crate::descriptor::create_memfd;
     use std::os::unix::fs::FileExt;
     use std::sync::atomic::Ordering;
 
     #[test]
     fn words_of_a_mapping_are_written_at_their_file_offset() {
-        let file = memfd(c"words", 0).unwrap();
+        let file = create_memfd(c"words", 0).unwrap();
         file.set_len(8192).unwrap();
         let mapping = Mapping::of_file(&file, 4096, 4096, READ_WRITE, 0).unwrap();
-        mapping.word(4088).store(7, Ordering::Relaxed);
-        mapping.word32(4).store(9, Ordering::Relaxed);
+        mapping.word_at(4088).store(7, Ordering::Relaxed);
+        mapping.word32_at(4).store(9, Ordering::Relaxed);
         let mut bytes = [0; 8];
         file.read_exact_at(&mut bytes, 4096 + 4088).unwrap();
         assert_eq!(u64::from_ne_bytes(bytes), 7);
@@ -117,12 +117,13 @@ mod tests {
     #[test]
     #[should_panic]
     fn a_word_beyond_the_end_is_refused() {
-        Mapping::anonymous(4096).unwrap().word(4096);
+        Mapping::new_anonymous(4096).unwrap().word_at(4096);
     }
 
     #[test]
     fn mapping_an_empty_file_is_an_error() {
-        let why = Mapping::of_file(memfd(c"none", 0).unwrap(), 0, 0, READ_WRITE, 0).unwrap_err();
+        let why =
+            Mapping::of_file(create_memfd(c"none", 0).unwrap(), 0, 0, READ_WRITE, 0).unwrap_err();
         assert_eq!(why.raw_os_error(), Some(libc::EINVAL));
     }
 }

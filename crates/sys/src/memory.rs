@@ -1,6 +1,6 @@
 //! Makes memory resident before it is needed: locks (mlockall(2), mlock2(2)) and first touches.
 
-use crate::{check, status};
+use crate::{check_result, status};
 use std::io;
 
 /// Free heap before a measurement, for the controller thread's allocations.
@@ -17,14 +17,14 @@ const MAPPED_FROM: libc::c_int = 32 << 20;
 /// ENOMEM or EPERM: RLIMIT_MEMLOCK is too low and there is no CAP_IPC_LOCK.
 pub fn lock_all() -> io::Result<()> {
     // SAFETY: mlockall takes only flags and changes no content of any memory.
-    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
+    check_result(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
 }
 
 /// The alternative if the kernel refuses the lock: all mappings become resident (since Linux 5.14),
 /// and stay so while there is enough memory.
-pub fn populate() {
+pub fn populate_mappings() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    for (start, end, advice) in maps.lines().filter_map(populated) {
+    for (start, end, advice) in maps.lines().filter_map(parse_mapping) {
         // SAFETY: this advice changes no content; the kernel refuses a range that is gone, or has
         // no memory to make resident.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, advice) };
@@ -33,7 +33,7 @@ pub fn populate() {
 
 /// A line of proc_pid_maps(5): its range, and the advice that makes its pages resident in the way
 /// in which they are used. Writing would make a shared file dirty.
-fn populated(line: &str) -> Option<(usize, usize, libc::c_int)> {
+fn parse_mapping(line: &str) -> Option<(usize, usize, libc::c_int)> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
     let advice = match rest.get(..4)?.as_bytes() {
@@ -67,14 +67,14 @@ pub fn unlock_all() {
 
 /// The locked memory of the process in KiB (`VmLck` of proc_pid_status(5)).
 pub fn locked_kib() -> io::Result<u64> {
-    status::kib(&status::read()?, "VmLck")
+    status::parse_kib(&status::read()?, "VmLck")
         .ok_or_else(|| io::Error::other("/proc/self/status has no VmLck"))
 }
 
 /// Makes the pages of a slice resident and locked. Fails like [`lock_all`].
-pub fn lock<T>(memory: &[T]) -> io::Result<()> {
+pub fn lock_slice<T>(memory: &[T]) -> io::Result<()> {
     // SAFETY: the range is one live slice.
-    check(unsafe { libc::mlock(memory.as_ptr().cast(), size_of_val(memory)) }).map(drop)
+    check_result(unsafe { libc::mlock(memory.as_ptr().cast(), size_of_val(memory)) }).map(drop)
 }
 
 /// Touches `BYTES` of the calling thread's stack below this frame, so that they are resident in
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn mappings_are_populated_for_reading_or_writing_by_permission() {
-        let advice = |line| populated(line).map(|(start, end, advice)| (end - start, advice));
+        let advice = |line| parse_mapping(line).map(|(start, end, advice)| (end - start, advice));
         let (read, write) = (libc::MADV_POPULATE_READ, libc::MADV_POPULATE_WRITE);
         assert_eq!(advice("1000-3000 r-xp 00001000 08:01 42 /x"), Some((0x2000, read)));
         assert_eq!(advice("1000-2000 rw-p 00000000 00:00 0 [heap]"), Some((0x1000, write)));
@@ -116,7 +116,7 @@ mod tests {
     /// counted as faults although there are none: its system call populates it.)
     #[test]
     fn locked_memory_causes_no_page_faults() {
-        let before = crate::mapping::Mapping::anonymous(1 << 20).expect("a mapping");
+        let before = crate::mapping::Mapping::new_anonymous(1 << 20).expect("a mapping");
         settle_heap();
         touch_stack::<65536>();
         if let Err(why) = lock_all() {
@@ -127,10 +127,10 @@ mod tests {
         for size in [100, 5_000, 200_000].repeat(4) {
             blocks.push(vec![1; size]);
         }
-        (0..before.length()).step_by(4096).for_each(|at| before.word(at).store(1, Relaxed));
+        (0..before.length()).step_by(4096).for_each(|at| before.word_at(at).store(1, Relaxed));
         drop(blocks);
         let after = Usage::of_this_thread();
         unlock_all();
-        assert_eq!(after.since(faults).minor_faults, 0);
+        assert_eq!(after.usage_since(faults).minor_faults, 0);
     }
 }

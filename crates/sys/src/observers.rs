@@ -25,7 +25,7 @@ pub struct Claim<'t> {
 }
 
 /// Those in a text of [`SOCKETS`].
-pub fn claims(text: &str) -> impl Iterator<Item = Claim<'_>> {
+pub fn parse_claims(text: &str) -> impl Iterator<Item = Claim<'_>> {
     text.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace().skip(6);
         let inode = words.next()?.parse().ok()?;
@@ -35,16 +35,20 @@ pub fn claims(text: &str) -> impl Iterator<Item = Claim<'_>> {
 }
 
 /// The other processes in a text of [`SOCKETS`] that measure, by sockets of this user or of root.
-pub fn others(text: &str) -> Vec<Claim<'_>> {
+pub fn other_claims(text: &str) -> Vec<Claim<'_>> {
     // SAFETY: takes nothing, and cannot fail.
     let (me, user) = (std::process::id(), unsafe { libc::geteuid() });
-    counting(claims(text).filter(|claim| claim.pid != me).collect(), user, socket_owners::read)
+    retain_counted(
+        parse_claims(text).filter(|claim| claim.pid != me).collect(),
+        user,
+        socket_owners::read,
+    )
 }
 
 /// Those whose owner is this user or root. Where the kernel does not say whose a socket is (before
 /// 5.3, or without unix_diag), it counts: it can make a verdict *invalid* or *undecided*, and never
 /// *met*. Owners are read only where there is a claim: the kernel may load unix_diag for it.
-fn counting<'t>(
+fn retain_counted<'t>(
     mut claims: Vec<Claim<'t>>,
     user: u32,
     owners: impl FnOnce() -> io::Result<Owners>,
@@ -60,21 +64,21 @@ fn counting<'t>(
 }
 
 /// This process and all others that are measuring.
-pub fn processes() -> BTreeSet<u32> {
+pub fn measuring_processes() -> BTreeSet<u32> {
     let text = fs::read_to_string(SOCKETS).unwrap_or_default();
-    others(&text).iter().map(|claim| claim.pid).chain([std::process::id()]).collect()
+    other_claims(&text).iter().map(|claim| claim.pid).chain([std::process::id()]).collect()
 }
 
 /// The current threads of these processes.
-pub fn threads(processes: &BTreeSet<u32>) -> impl Iterator<Item = u32> {
-    let of = |pid: &u32| fs::read_dir(format!("/proc/{pid}/task"));
-    let entries = processes.iter().flat_map(of).flatten().flatten();
+pub fn threads_of(processes: &BTreeSet<u32>) -> impl Iterator<Item = u32> {
+    let task_directory = |pid: &u32| fs::read_dir(format!("/proc/{pid}/task"));
+    let entries = processes.iter().flat_map(task_directory).flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Whether a thread of this name in one of these processes is not part of this process's
 /// measurement.
-pub fn observes(process: u32, comm: &str, processes: &BTreeSet<u32>) -> bool {
+pub fn is_observer(process: u32, comm: &str, processes: &BTreeSet<u32>) -> bool {
     let measures = process == std::process::id() && MEASURING.contains(&comm);
     processes.contains(&process) && !measures
 }
@@ -89,11 +93,15 @@ mod tests {
     fn measuring_threads_of_punctual_are_no_observers() {
         let me = std::process::id();
         let processes = BTreeSet::from([me, me + 1]);
-        assert!(!observes(me, "measure", &processes) && observes(me, "punctual", &processes));
+        assert!(!is_observer(me, "measure", &processes) && is_observer(me, "punctual", &processes));
         assert!(
-            observes(me + 1, "measure", &processes) && !observes(me + 2, "punctual", &processes)
+            is_observer(me + 1, "measure", &processes)
+                && !is_observer(me + 2, "punctual", &processes)
         );
-        assert!(threads(&super::processes()).any(|tid| tid as i32 == crate::attributes::tid()));
+        assert!(
+            threads_of(&super::measuring_processes())
+                .any(|tid| tid as i32 == crate::attributes::thread_id())
+        );
     }
 
     #[test]
@@ -101,7 +109,7 @@ mod tests {
         let text = "0: 2 0 0 2 01 123 @punctual/measures/41/0-1\n0: 2 0 0 2 01 5 \
                     @punctual/measures/x/1\n0: 2 0 1 1 01 126 /run/x\n";
         let claim = Claim { pid: 41, cpus: "0-1", inode: 123 };
-        assert_eq!(claims(text).collect::<Vec<_>>(), [claim]);
+        assert_eq!(parse_claims(text).collect::<Vec<_>>(), [claim]);
     }
 
     #[test]
@@ -109,12 +117,12 @@ mod tests {
         let of = |inode| Claim { pid: 1_000 + inode, cpus: "0", inode };
         let owners = Owners::from([(1, Some(0)), (2, Some(1_000)), (3, Some(65_534)), (4, None)]);
         for (user, expected) in [(0, vec![1, 4]), (1_000, vec![1, 2, 4]), (7, vec![1, 4])] {
-            let found = counting((1..=5).map(of).collect(), user, || Ok(owners.clone()));
+            let found = retain_counted((1..=5).map(of).collect(), user, || Ok(owners.clone()));
             assert_eq!(found, expected.into_iter().map(of).collect::<Vec<_>>(), "user {user}");
         }
         let without = || Err(io::ErrorKind::NotFound.into());
-        assert_eq!(counting(vec![of(3)], 0, without), [of(3)]);
-        counting(Vec::new(), 0, || unreachable!("there is no claim"));
+        assert_eq!(retain_counted(vec![of(3)], 0, without), [of(3)]);
+        retain_counted(Vec::new(), 0, || unreachable!("there is no claim"));
     }
 
     /// The user of a socket is that with which its thread reaches files (setfsuid(2)).
@@ -135,18 +143,20 @@ mod tests {
         let user = unsafe { libc::geteuid() };
         let (own, foreign) = (1 << 30, (1 << 30) + 1);
         let _own = claimed_by(user, own);
-        assert!(processes().contains(&own));
+        assert!(measuring_processes().contains(&own));
         if user != 0 {
             return println!("SKIPPED: lacks the right to be another user");
         }
         let _foreign = claimed_by(65_534, foreign);
         let text = fs::read_to_string(SOCKETS).expect("it is readable");
-        assert!(claims(&text).any(|claim| claim.pid == foreign));
+        assert!(parse_claims(&text).any(|claim| claim.pid == foreign));
         let owners = socket_owners::read();
         let Ok(owners) = owners else { return println!("SKIPPED: lacks unix_diag in the kernel") };
         if !owners.values().all(Option::is_none) {
-            assert!(!processes().contains(&foreign) && processes().contains(&own));
-            let seen = counting(claims(&text).collect(), 65_534, || Ok(owners));
+            assert!(
+                !measuring_processes().contains(&foreign) && measuring_processes().contains(&own)
+            );
+            let seen = retain_counted(parse_claims(&text).collect(), 65_534, || Ok(owners));
             assert!(seen.iter().any(|claim| claim.pid == own), "root's counts for a user");
             assert!(seen.iter().any(|claim| claim.pid == foreign));
         }

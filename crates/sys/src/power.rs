@@ -14,7 +14,7 @@ pub struct DmaLatencyRequest {
 impl DmaLatencyRequest {
     /// Requests that leaving an idle state takes at most this time, in whole µs; 0 leaves only
     /// polling and the shallowest state.
-    pub fn hold(latency: Nanos) -> io::Result<DmaLatencyRequest> {
+    pub fn hold_latency(latency: Nanos) -> io::Result<DmaLatencyRequest> {
         let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency")?;
         let micros = i32::try_from(latency.ns().max(0) / 1_000).unwrap_or(i32::MAX);
         file.write_all(&micros.to_ne_bytes())?;

@@ -40,10 +40,10 @@ pub struct Capabilities {
 impl Capabilities {
     /// From the text of /proc/PID/status.
     pub fn parse(status: &str) -> Option<Capabilities> {
-        status::mask(status, "CapEff").map(|effective| Capabilities { effective })
+        status::parse_mask(status, "CapEff").map(|effective| Capabilities { effective })
     }
     /// Whether the process has this capability.
-    pub fn has(self, capability: Capability) -> bool {
+    pub fn has_capability(self, capability: Capability) -> bool {
         self.effective >> (capability as u32) & 1 == 1
     }
 }

@@ -1,6 +1,6 @@
 //! Signals: the threads that receive them, and one that only wakes a sleeper.
 
-use crate::{check, status};
+use crate::{check_result, status};
 use std::io;
 
 /// The signal that interrupts a sleeping thread without other effect.
@@ -22,13 +22,13 @@ pub fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
 }
 
 /// Blocks these signals in the calling thread, in addition to those already blocked.
-pub fn block(set: &libc::sigset_t) {
+pub fn block_signals(set: &libc::sigset_t) {
     // SAFETY: a valid set; it concerns only this thread.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set, std::ptr::null_mut()) };
 }
 
 /// Installs an empty handler for a signal, with these flags (sigaction(2)).
-fn handle(signal: libc::c_int, flags: libc::c_int) -> io::Result<()> {
+fn install_handler(signal: libc::c_int, flags: libc::c_int) -> io::Result<()> {
     extern "C" fn return_at_once(_: libc::c_int) {}
     // SAFETY: all zeroes is a valid sigaction; the handler is async-signal-safe because it does
     // nothing.
@@ -37,20 +37,20 @@ fn handle(signal: libc::c_int, flags: libc::c_int) -> io::Result<()> {
         action.sa_sigaction = return_at_once as extern "C" fn(libc::c_int) as usize;
         action.sa_flags = flags;
         libc::sigemptyset(&mut action.sa_mask);
-        check(libc::sigaction(signal, &action, std::ptr::null_mut())).map(drop)
+        check_result(libc::sigaction(signal, &action, std::ptr::null_mut())).map(drop)
     }
 }
 
-/// Makes [`wake`] work: without a handler its signal would end the process. Without SA_RESTART, so
-/// that sleeps return EINTR.
+/// Makes [`wake_thread`] work: without a handler its signal would end the process. Without
+/// SA_RESTART, so that sleeps return EINTR.
 pub fn prepare_waking() -> io::Result<()> {
-    handle(waking_signal(), 0)
+    install_handler(waking_signal(), 0)
 }
 
 /// Whether this process ignores a signal, for example when started by `nohup` (SigIgn in
 /// /proc/self/status, proc_pid_status(5)).
 pub fn is_ignored(signal: libc::c_int) -> bool {
-    let mask = status::read().ok().and_then(|status| status::mask(&status, "SigIgn"));
+    let mask = status::read().ok().and_then(|status| status::parse_mask(&status, "SigIgn"));
     mask.is_some_and(|mask| (1..=64).contains(&signal) && mask >> (signal - 1) & 1 == 1)
 }
 
@@ -58,13 +58,13 @@ pub fn is_ignored(signal: libc::c_int) -> bool {
 /// without a handler SIGXFSZ would end the process. Programs started by this one have the default
 /// again.
 pub fn survive_file_limit() -> io::Result<()> {
-    handle(libc::SIGXFSZ, libc::SA_RESTART)
+    install_handler(libc::SIGXFSZ, libc::SA_RESTART)
 }
 
 /// Interrupts the sleep of a thread of this process. ESRCH: it has ended.
-pub fn wake(tid: i32) -> io::Result<()> {
+pub fn wake_thread(tid: i32) -> io::Result<()> {
     // SAFETY: tgkill takes only numbers; naming our own process protects a recycled tid elsewhere.
-    check(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, waking_signal()) })
+    check_result(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, waking_signal()) })
         .map(drop)
 }
 
@@ -96,7 +96,7 @@ fn signalled_with_parent(parent: u32, signal: i32) -> io::Result<()> {
     // SAFETY: prctl, getppid and raise take only numbers and are async-signal-safe: usable between
     // fork and exec.
     unsafe {
-        check(libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong))?;
+        check_result(libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong))?;
         if libc::getppid() as u32 != parent {
             libc::raise(signal);
         }

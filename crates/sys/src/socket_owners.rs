@@ -1,8 +1,8 @@
 //! Owners of the Unix sockets of this network namespace, by sock_diag(7) since Linux 5.3:
 //! /proc/net/unix has no owners.
 
-use crate::check;
-use crate::descriptor::made;
+use crate::check_result;
+use crate::descriptor::own_descriptor;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -29,27 +29,28 @@ const BUFFER: usize = 64 << 10;
 pub fn read() -> io::Result<Owners> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     // SAFETY: takes numbers alone, and makes a descriptor.
-    let socket = unsafe { made(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG)) }?;
-    let request = request();
+    let socket =
+        unsafe { own_descriptor(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG)) }?;
+    let request = build_request();
     // SAFETY: the bytes are as long as stated.
-    check(unsafe {
+    check_result(unsafe {
         libc::send(socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) as i64
     })?;
     let (mut owners, mut buffer) = (Owners::new(), vec![0; BUFFER]);
-    while !add(receive(&socket, &mut buffer)?, &mut owners)? {}
+    while !add(receive_message(&socket, &mut buffer)?, &mut owners)? {}
     Ok(owners)
 }
 
-fn receive<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
+fn receive_message<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
     // SAFETY: the buffer is as long as stated.
-    let length = check(unsafe {
+    let length = check_result(unsafe {
         libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_TRUNC)
             as i64
     })?;
-    buffer.get(..length as usize).ok_or_else(malformed)
+    buffer.get(..length as usize).ok_or_else(malformed_answer)
 }
 
-fn request() -> Vec<u8> {
+fn build_request() -> Vec<u8> {
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
     let mut bytes = Vec::new();
     bytes.extend(40_u32.to_ne_bytes());
@@ -65,18 +66,20 @@ fn request() -> Vec<u8> {
 /// Takes the messages of a datagram; whether the answer is complete.
 fn add(mut bytes: &[u8], owners: &mut Owners) -> io::Result<bool> {
     if bytes.is_empty() {
-        return Err(malformed());
+        return Err(malformed_answer());
     }
     while !bytes.is_empty() {
-        let length = number(bytes, 0)? as usize;
-        let body = bytes.get(HEADER..length).ok_or_else(malformed)?;
-        match i32::from(short(bytes, 4)?) {
+        let length = read_u32(bytes, 0)? as usize;
+        let body = bytes.get(HEADER..length).ok_or_else(malformed_answer)?;
+        match i32::from(read_u16(bytes, 4)?) {
             libc::NLMSG_DONE => return Ok(true),
             libc::NLMSG_ERROR => {
-                return Err(io::Error::from_raw_os_error((number(body, 0)? as i32).wrapping_neg()));
+                return Err(io::Error::from_raw_os_error(
+                    (read_u32(body, 0)? as i32).wrapping_neg(),
+                ));
             }
             _ if body.len() >= SOCKET => {
-                owners.insert(number(body, 4)?, owner(&body[SOCKET..])?);
+                owners.insert(read_u32(body, 4)?, read_owner(&body[SOCKET..])?);
             }
             _ => {}
         }
@@ -86,29 +89,29 @@ fn add(mut bytes: &[u8], owners: &mut Owners) -> io::Result<bool> {
 }
 
 /// The user among the attributes of a socket.
-fn owner(mut attributes: &[u8]) -> io::Result<Option<u32>> {
+fn read_owner(mut attributes: &[u8]) -> io::Result<Option<u32>> {
     while !attributes.is_empty() {
-        let length = usize::from(short(attributes, 0)?);
-        let value = attributes.get(ATTRIBUTE..length).ok_or_else(malformed)?;
-        if short(attributes, 2)? == UNIX_DIAG_UID {
-            return number(value, 0).map(Some);
+        let length = usize::from(read_u16(attributes, 0)?);
+        let value = attributes.get(ATTRIBUTE..length).ok_or_else(malformed_answer)?;
+        if read_u16(attributes, 2)? == UNIX_DIAG_UID {
+            return read_u32(value, 0).map(Some);
         }
         attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Ok(None)
 }
 
-fn number(bytes: &[u8], at: usize) -> io::Result<u32> {
+fn read_u32(bytes: &[u8], at: usize) -> io::Result<u32> {
     let part = bytes.get(at..).and_then(|rest| rest.first_chunk());
-    part.map(|part| u32::from_ne_bytes(*part)).ok_or_else(malformed)
+    part.map(|part| u32::from_ne_bytes(*part)).ok_or_else(malformed_answer)
 }
 
-fn short(bytes: &[u8], at: usize) -> io::Result<u16> {
+fn read_u16(bytes: &[u8], at: usize) -> io::Result<u16> {
     let part = bytes.get(at..).and_then(|rest| rest.first_chunk());
-    part.map(|part| u16::from_ne_bytes(*part)).ok_or_else(malformed)
+    part.map(|part| u16::from_ne_bytes(*part)).ok_or_else(malformed_answer)
 }
 
-fn malformed() -> io::Error {
+fn malformed_answer() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer about sockets is malformed")
 }
 

@@ -8,19 +8,19 @@ pub fn read() -> io::Result<String> {
 }
 
 /// The value of a field: `CapEff`, `VmLck`.
-pub fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
+pub fn find_field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
     let value = |line: &'t str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
     status.lines().find_map(value)
 }
 
 /// The value of a field of 64 bits, such as a set of signals or capabilities.
-pub fn mask(status: &str, name: &str) -> Option<u64> {
-    u64::from_str_radix(field(status, name)?, 16).ok()
+pub fn parse_mask(status: &str, name: &str) -> Option<u64> {
+    u64::from_str_radix(find_field(status, name)?, 16).ok()
 }
 
 /// The value of a field in KiB.
-pub fn kib(status: &str, name: &str) -> Option<u64> {
-    field(status, name)?.strip_suffix(" kB")?.trim_end().parse().ok()
+pub fn parse_kib(status: &str, name: &str) -> Option<u64> {
+    find_field(status, name)?.strip_suffix(" kB")?.trim_end().parse().ok()
 }
 
 #[cfg(test)]
@@ -30,9 +30,9 @@ mod tests {
     #[test]
     fn status_fields_are_found_by_their_complete_name() {
         let status = "Name:\tx\nVmLckX:\t1 kB\nVmLck:\t      12 kB\nSigIgn:\t0000000000001000\n";
-        assert_eq!(kib(status, "VmLck"), Some(12));
-        assert_eq!(mask(status, "SigIgn"), Some(0x1000));
-        assert_eq!((field(status, "Name"), field(status, "Vm")), (Some("x"), None));
-        assert!(field(&read().unwrap(), "CapEff").is_some());
+        assert_eq!(parse_kib(status, "VmLck"), Some(12));
+        assert_eq!(parse_mask(status, "SigIgn"), Some(0x1000));
+        assert_eq!((find_field(status, "Name"), find_field(status, "Vm")), (Some("x"), None));
+        assert!(find_field(&read().unwrap(), "CapEff").is_some());
     }
 }

@@ -23,7 +23,7 @@ impl Usage {
     }
 
     /// The counts since an earlier reading.
-    pub fn since(self, earlier: Usage) -> Usage {
+    pub fn usage_since(self, earlier: Usage) -> Usage {
         Usage {
             minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
             major_faults: self.major_faults.saturating_sub(earlier.major_faults),

@@ -27,7 +27,7 @@ impl User {
     ///
     /// # Errors
     /// There is none, or the database cannot be read.
-    pub fn find(text: &str) -> io::Result<User> {
+    pub fn find_user(text: &str) -> io::Result<User> {
         User::find_in(text, Path::new("/etc"), true)
     }
 
@@ -37,8 +37,8 @@ impl User {
         if !may_be_name(text) {
             return Err(unknown());
         }
-        let asked = programs.then(|| output("getent", &["passwd", text])).flatten();
-        let entry = match asked {
+        let passwd_answer = programs.then(|| query_database("getent", &["passwd", text])).flatten();
+        let entry = match passwd_answer {
             Some(answer) => answer,
             None => in_file(&etc.join("passwd"), text)?,
         };
@@ -48,11 +48,13 @@ impl User {
             return Ok(User { uid, gid: uid, groups: vec![uid], name, home });
         };
         let mut user = User::of_entry(entry).ok_or_else(|| {
-            let why = format!("the entry of `{text}` in the user database is malformed: {entry}");
-            io::Error::new(io::ErrorKind::InvalidData, why)
+            let reason =
+                format!("the entry of `{text}` in the user database is malformed: {entry}");
+            io::Error::new(io::ErrorKind::InvalidData, reason)
         })?;
-        let asked = programs.then(|| output("id", &["-G", "--", &user.name])).flatten();
-        user.groups = match asked.filter(|answer| !answer.trim().is_empty()) {
+        let groups_answer =
+            programs.then(|| query_database("id", &["-G", "--", &user.name])).flatten();
+        user.groups = match groups_answer.filter(|answer| !answer.trim().is_empty()) {
             Some(answer) => answer.split_whitespace().filter_map(|id| id.parse().ok()).collect(),
             None => groups_in(&etc.join("group"), &user.name, user.gid),
         };
@@ -69,7 +71,7 @@ impl User {
 
     /// Makes the command run as this user, with the user's groups, without permissions of this
     /// process, and with the user's name, home and runtime directory in its environment.
-    pub fn owns(&self, command: &mut Command) {
+    pub fn set_command_user(&self, command: &mut Command) {
         let runtime = format!("/run/user/{}", self.uid);
         command.env("HOME", &self.home).env("USER", &self.name).env("LOGNAME", &self.name);
         match Path::new(&runtime).is_dir() {
@@ -101,7 +103,7 @@ fn may_be_name(text: &str) -> bool {
 
 /// The output of a program that reads the user database: empty if it has no such entry, and `None`
 /// if the program is missing or fails.
-fn output(program: &str, arguments: &[&str]) -> Option<String> {
+fn query_database(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
     let done = command.output().ok()?;
@@ -147,13 +149,13 @@ mod tests {
 
     #[test]
     fn users_are_found_by_name_and_number() {
-        let root = User::find("root").unwrap();
+        let root = User::find_user("root").unwrap();
         assert_eq!((root.uid, root.gid, root.home.as_str()), (0, 0, "/root"));
-        assert_eq!(User::find("0").unwrap(), root);
-        let nobody = User::find("4000000000").unwrap();
+        assert_eq!(User::find_user("0").unwrap(), root);
+        let nobody = User::find_user("4000000000").unwrap();
         assert_eq!((nobody.uid, nobody.groups.as_slice()), (4_000_000_000, &[4_000_000_000][..]));
         for unknown in ["", "no-such-user", "no such user", "-1", "4294967295", "a\0b", "root:x"] {
-            let why = User::find(unknown).unwrap_err().to_string();
+            let why = User::find_user(unknown).unwrap_err().to_string();
             assert_eq!(why, format!("no user `{unknown}`"));
         }
     }
@@ -188,7 +190,7 @@ mod tests {
         }
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "id -u; id -G; grep CapEff /proc/self/status; echo $HOME $USER"]);
-        User::find("65534").unwrap().owns(&mut command);
+        User::find_user("65534").unwrap().set_command_user(&mut command);
         let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
         let lines: Vec<&str> = said.lines().collect();
         assert_eq!((lines[0], lines[1]), ("65534", "65534"), "{said}");

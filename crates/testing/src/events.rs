@@ -292,7 +292,7 @@ impl<'t> Fields<'t> {
                 EventKind::NapiPoll { work: self.number("work"), budget: self.number("budget") }
             }
             "packet" => EventKind::PacketReceived {
-                device: InterfaceName::of(self.take_first()?.as_bytes()),
+                device: InterfaceName::from_bytes(self.take_first()?.as_bytes()),
                 bytes: self.number("bytes"),
             },
             "socket" => EventKind::SocketReady {

@@ -1,7 +1,7 @@
 //! The directory of point files, accessible only to their owner.
 
 use crate::layout::{Control, SUFFIX};
-use crate::sys::{Fd, Text, open_at, read_file, stat_of, variable};
+use crate::sys::{Fd, Text, environment_variable, open_at, read_file, stat_of};
 use std::ffi::CStr;
 use std::mem::offset_of;
 
@@ -23,14 +23,21 @@ pub enum RecordRefusal {
 ///
 /// `$PUNCTUAL_POINTS_DIR`, else /run/punctual/points for root, else
 /// `$XDG_RUNTIME_DIR/punctual/points`, else /run/user/UID/punctual/points.
-pub fn open(path: &mut Text) -> Result<Fd, RecordRefusal> {
+pub fn open_directory(path: &mut Text) -> Result<Fd, RecordRefusal> {
     // SAFETY: no arguments.
     let uid = unsafe { libc::geteuid() };
-    if let Some(chosen) = variable(c"PUNCTUAL_POINTS_DIR").filter(|value| !value.is_empty()) {
+    if let Some(chosen) =
+        environment_variable(c"PUNCTUAL_POINTS_DIR").filter(|value| !value.is_empty())
+    {
         path.push(chosen);
-        return enter(libc::AT_FDCWD, path.as_str().ok_or(RecordRefusal::NoDirectory)?, uid, 0o077);
+        return enter_directory(
+            libc::AT_FDCWD,
+            path.as_str().ok_or(RecordRefusal::NoDirectory)?,
+            uid,
+            0o077,
+        );
     }
-    match variable(c"XDG_RUNTIME_DIR") {
+    match environment_variable(c"XDG_RUNTIME_DIR") {
         _ if uid == 0 => path.push(b"/run"),
         Some(directory) if directory.starts_with(b"/") => path.push(directory),
         _ => path.push(b"/run/user/").push_number(u64::from(uid)),
@@ -42,12 +49,17 @@ pub fn open(path: &mut Text) -> Result<Fd, RecordRefusal> {
     );
     path.push(b"/punctual/points");
     let base = base.ok_or(RecordRefusal::NoDirectory)?;
-    enter(enter(base.0, c"punctual", uid, 0o022)?.0, c"points", uid, 0o077)
+    enter_directory(enter_directory(base.0, c"punctual", uid, 0o022)?.0, c"points", uid, 0o077)
 }
 
 /// Opens a directory that belongs to the user and grants others none of the permissions in
 /// `forbidden`. Follows no symbolic link.
-fn enter(parent: i32, name: &CStr, uid: u32, forbidden: u32) -> Result<Fd, RecordRefusal> {
+fn enter_directory(
+    parent: i32,
+    name: &CStr,
+    uid: u32,
+    forbidden: u32,
+) -> Result<Fd, RecordRefusal> {
     // SAFETY: a path that ends with 0. An existing directory is fine as well.
     unsafe { libc::mkdirat(parent, name.as_ptr(), 0o700) };
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
@@ -61,7 +73,7 @@ fn enter(parent: i32, name: &CStr, uid: u32, forbidden: u32) -> Result<Fd, Recor
 }
 
 /// Whether a collector records in this directory: it holds a lock, which ends with it.
-pub fn collected(directory: &Fd) -> bool {
+pub fn has_collector(directory: &Fd) -> bool {
     let file =
         open_at(directory.0, c".collector", libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK);
     file.is_some_and(|file| {
@@ -79,18 +91,18 @@ pub fn start_time(pid: u32) -> Option<u64> {
     let mut buffer = [0; 1_024];
     let stat = read_file(path.as_str()?, &mut buffer)?;
     // The name, field 2, is in parentheses and may hold anything; field 3 follows the last of them.
-    let behind = stat.iter().rposition(|&byte| byte == b')')?;
-    number(stat[behind + 1..].split(|&byte| byte == b' ').nth(20)?)
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    parse_number(stat[name_end + 1..].split(|&byte| byte == b' ').nth(20)?)
 }
 
-fn number(digits: &[u8]) -> Option<u64> {
+fn parse_number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// PID and start time in a file's name.
-fn owner(name: &[u8]) -> Option<(u32, u64)> {
+fn parse_owner(name: &[u8]) -> Option<(u32, u64)> {
     let mut parts = name.strip_suffix(SUFFIX.as_bytes())?.split(|&byte| byte == b'.');
-    Some((number(parts.next()?)?.try_into().ok()?, number(parts.next()?)?))
+    Some((parse_number(parts.next()?)?.try_into().ok()?, parse_number(parts.next()?)?))
 }
 
 /// Files of ended processes that are kept for readers.
@@ -102,7 +114,7 @@ const LOOKED_AT: usize = 64;
 /// [`KEPT_FILES`] with points. Without this, a program that forks and executes all day would fill
 /// /run.
 /// `namespace` protects processes that only seem dead in this one's PID namespace.
-pub fn sweep(directory: &Fd, namespace: u64) {
+pub fn remove_dead_files(directory: &Fd, namespace: u64) {
     let mut entries = [0_u64; 512];
     let mut looked_at = 0;
     let mut kept = 0;
@@ -120,7 +132,7 @@ pub fn sweep(directory: &Fd, namespace: u64) {
             unsafe { std::slice::from_raw_parts(entries.as_ptr().cast::<u8>(), filled.min(size)) };
         while let Some((name, more)) = next_entry(rest) {
             rest = more;
-            let Some((pid, start)) = owner(name) else { continue };
+            let Some((pid, start)) = parse_owner(name) else { continue };
             looked_at += 1;
             if looked_at > LOOKED_AT {
                 break;
@@ -205,11 +217,11 @@ mod tests {
     fn a_process_is_distinguished_from_its_successor() {
         assert!(start_time(std::process::id()).is_some_and(|start| start > 0));
         assert_eq!(start_time(u32::MAX), None);
-        assert_eq!(owner(b"12.345.0.points"), Some((12, 345)));
+        assert_eq!(parse_owner(b"12.345.0.points"), Some((12, 345)));
         for name in
             [&b"12.345.0"[..], b".points", b"12.points", b"x.1.points", b"99999999999.1.0.points"]
         {
-            assert_eq!(owner(name), None, "{name:?}");
+            assert_eq!(parse_owner(name), None, "{name:?}");
         }
     }
 }

@@ -31,8 +31,8 @@ thread_local! {
 /// Writes a point to a ring that has room for it. `count`, the number of values, is also part of
 /// `bits`; as an argument it is known to the compiler.
 #[inline(always)]
-pub fn put(ring: &Ring, at: u64, bits: u32, count: u32, values: [i64; 2]) {
-    let position = reserve(&ring.head);
+pub fn write_slot(ring: &Ring, at: u64, bits: u32, count: u32, values: [i64; 2]) {
+    let position = reserve_slot(&ring.head);
     let slots = (&raw const *ring).wrapping_byte_add(SLOTS_AT as usize).cast::<Slot>();
     // SAFETY: the mapping of a ring covers `mask + 1` slots that begin at `SLOTS_AT`; the mask
     // keeps the index below that.
@@ -51,7 +51,7 @@ pub fn put(ring: &Ring, at: u64, bits: u32, count: u32, values: [i64; 2]) {
 /// it; without a lock prefix, since no other thread writes here.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn reserve(head: &AtomicU64) -> u64 {
+fn reserve_slot(head: &AtomicU64) -> u64 {
     let mut position = 1_u64;
     // SAFETY: `head` is valid for reads and writes. The compiler treats this as a write to memory
     // that others must not be moved across.

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
 /// Gives a forked child its own file, and marks the end of the process in its file.
-pub fn watch() {
+pub fn watch_forks() {
     // SAFETY: functions that exist as long as this library is loaded.
     unsafe {
         sys::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
@@ -35,15 +35,15 @@ unsafe extern "C" fn after_fork() {
 
 unsafe extern "C" fn in_child() {
     let errno = sys::KeptErrno::new();
-    thread::forget();
-    PROCESS.renew();
+    thread::forget_rings();
+    PROCESS.renew_in_child();
     drop(errno);
     // SAFETY: as for the parent.
     unsafe { after_fork() };
 }
 
 extern "C" fn ended() {
-    if let Some(control) = PROCESS.control() {
+    if let Some(control) = PROCESS.control_page() {
         control.ended.store(1, Ordering::Release);
     }
 }

@@ -22,7 +22,7 @@ pub struct Off(#[cfg_attr(not(feature = "enabled"), allow(dead_code))] u32);
 
 impl fmt::Display for Off {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.reason())
+        f.write_str(self.reason_text())
     }
 }
 impl std::error::Error for Off {}
@@ -38,7 +38,7 @@ mod enabled {
         pub(crate) fn new(refusal: u32) -> Off {
             Off(refusal)
         }
-        pub(crate) fn reason(self) -> &'static str {
+        pub(crate) fn reason_text(self) -> &'static str {
             const NOT_STARTED: u32 = RecordRefusal::NotStarted as u32;
             const SWITCHED_OFF: u32 = RecordRefusal::SwitchedOff as u32;
             const NO_DIRECTORY: u32 = RecordRefusal::NoDirectory as u32;
@@ -75,7 +75,7 @@ mod enabled {
     /// until the next call or its end. Must be called by one thread at a time, and not while
     /// threads that have passed points are ending.
     pub fn record(mode: Mode) {
-        PROCESS.ask(match mode {
+        PROCESS.set_requested_mode(match mode {
             Mode::OnDemand => 0,
             Mode::Stream => STREAM,
             Mode::Flight => FLIGHT,

@@ -4,7 +4,7 @@
 //! reservation that a signal handler cannot split, and two stores. Everything else is in
 //! [`crate::slow`].
 
-use crate::fast::{CONTROL, RING, put};
+use crate::fast::{CONTROL, RING, write_slot};
 use crate::layout::{COUNT_SHIFT, KIND_BEGIN, KIND_END, KIND_POINT};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -35,47 +35,47 @@ impl Point {
     /// Records that the point was passed.
     #[inline(always)]
     pub fn hit(&self) {
-        self.record::<{ KIND_POINT }>(0, 0);
+        self.record_if_enabled::<{ KIND_POINT }>(0, 0);
     }
     /// Records that the point was passed, with a value.
     #[inline(always)]
     pub fn hit1(&self, a: i64) {
-        self.record::<{ KIND_POINT | 1 << COUNT_SHIFT }>(a, 0);
+        self.record_if_enabled::<{ KIND_POINT | 1 << COUNT_SHIFT }>(a, 0);
     }
     /// Records that the point was passed, with two values.
     #[inline(always)]
     pub fn hit2(&self, a: i64, b: i64) {
-        self.record::<{ KIND_POINT | 2 << COUNT_SHIFT }>(a, b);
+        self.record_if_enabled::<{ KIND_POINT | 2 << COUNT_SHIFT }>(a, b);
     }
     /// Begins the interval that the point is named after.
     #[inline(always)]
     pub fn begin(&self) {
-        self.record::<{ KIND_BEGIN }>(0, 0);
+        self.record_if_enabled::<{ KIND_BEGIN }>(0, 0);
     }
     /// Begins it, with a value.
     #[inline(always)]
     pub fn begin1(&self, a: i64) {
-        self.record::<{ KIND_BEGIN | 1 << COUNT_SHIFT }>(a, 0);
+        self.record_if_enabled::<{ KIND_BEGIN | 1 << COUNT_SHIFT }>(a, 0);
     }
     /// Begins it, with two values.
     #[inline(always)]
     pub fn begin2(&self, a: i64, b: i64) {
-        self.record::<{ KIND_BEGIN | 2 << COUNT_SHIFT }>(a, b);
+        self.record_if_enabled::<{ KIND_BEGIN | 2 << COUNT_SHIFT }>(a, b);
     }
     /// Ends it.
     #[inline(always)]
     pub fn end(&self) {
-        self.record::<{ KIND_END }>(0, 0);
+        self.record_if_enabled::<{ KIND_END }>(0, 0);
     }
     /// Ends it, with a value.
     #[inline(always)]
     pub fn end1(&self, a: i64) {
-        self.record::<{ KIND_END | 1 << COUNT_SHIFT }>(a, 0);
+        self.record_if_enabled::<{ KIND_END | 1 << COUNT_SHIFT }>(a, 0);
     }
     /// Ends it, with two values.
     #[inline(always)]
     pub fn end2(&self, a: i64, b: i64) {
-        self.record::<{ KIND_END | 2 << COUNT_SHIFT }>(a, b);
+        self.record_if_enabled::<{ KIND_END | 2 << COUNT_SHIFT }>(a, b);
     }
     /// Begins it; the drop of the returned guard ends it.
     #[inline(always)]
@@ -85,7 +85,7 @@ impl Point {
     }
 
     #[inline(always)]
-    fn record<const BITS: u32>(&self, a: i64, b: i64) {
+    fn record_if_enabled<const BITS: u32>(&self, a: i64, b: i64) {
         if CONTROL.control.recording.load(Ordering::Relaxed) != 0 {
             self.write::<BITS>(a, b);
         }
@@ -98,9 +98,9 @@ impl Point {
         // SAFETY: `RING` holds `NO_RING` or the ring that this thread has mapped until it ends.
         let ring = unsafe { &*ring };
         if id == 0 || ring.head.load(Ordering::Relaxed) >= ring.limit.load(Ordering::Relaxed) {
-            crate::slow::slow(&self.id, self.name.as_bytes(), BITS, [a, b]);
+            crate::slow::record_or_drop(&self.id, self.name.as_bytes(), BITS, [a, b]);
         } else {
-            put(ring, crate::counter::ticks(), id | BITS, BITS >> COUNT_SHIFT, [a, b]);
+            write_slot(ring, crate::counter::ticks(), id | BITS, BITS >> COUNT_SHIFT, [a, b]);
         }
     }
 }

@@ -51,10 +51,10 @@ struct RequestedSettings {
 impl OwnProcess {
     /// Creates the file; must be called once, before there are threads. `page` is the memory of
     /// [`CONTROL_PAGE`] bytes that the fast path reads. Returns whether it could be created.
-    pub fn start(&self, page: *mut Control) -> bool {
-        let made = read_request().and_then(|requested| self.first_file(page, &requested));
-        self.refusal.store(made.err().map_or(0, |refusal| refusal as u32), Ordering::Relaxed);
-        made.is_ok()
+    pub fn create_file(&self, page: *mut Control) -> bool {
+        let creation = read_request().and_then(|requested| self.first_file(page, &requested));
+        self.refusal.store(creation.err().map_or(0, |refusal| refusal as u32), Ordering::Relaxed);
+        creation.is_ok()
     }
 
     fn first_file(
@@ -77,17 +77,17 @@ impl OwnProcess {
         requested: &RequestedSettings,
     ) -> Result<(), RecordRefusal> {
         let mut path = Text::new();
-        let directory = directory::open(&mut path)?;
-        let namespace = namespace();
-        directory::sweep(&directory, namespace);
+        let directory = directory::open_directory(&mut path)?;
+        let namespace = pid_namespace();
+        directory::remove_dead_files(&directory, namespace);
         let pid = std::process::id();
         let start = directory::start_time(pid).unwrap_or(0);
-        let file = create(&directory, &mut path, pid, start)?;
+        let file = create_numbered_file(&directory, &mut path, pid, start)?;
         let stat = sys::stat_of(&file).ok_or(RecordRefusal::NoFile)?;
-        if !sys::allocate(&file, 0, CONTROL_PAGE as u64) {
+        if !sys::allocate_space(&file, 0, CONTROL_PAGE as u64) {
             return Err(RecordRefusal::NoSpace);
         }
-        sys::map(&file, 0, CONTROL_PAGE, page.cast()).ok_or(RecordRefusal::NoFile)?;
+        sys::map_file(&file, 0, CONTROL_PAGE, page.cast()).ok_or(RecordRefusal::NoFile)?;
         // SAFETY: no thread reads the path meanwhile: see `Sync` above.
         unsafe { *self.path.get() = path };
         self.device.store(stat.st_dev as u64, Ordering::Relaxed);
@@ -101,7 +101,7 @@ impl OwnProcess {
         control.namespace.store(namespace, Ordering::Relaxed);
         control.ring_slots.store(requested.slots, Ordering::Relaxed);
         control.clock.store(requested.clock, Ordering::Relaxed);
-        for (place, word) in control.comm.iter().zip(sys::comm()) {
+        for (place, word) in control.comm.iter().zip(sys::thread_name()) {
             place.store(word, Ordering::Relaxed);
         }
         if requested.clock != CLOCK_MONOTONIC {
@@ -110,25 +110,25 @@ impl OwnProcess {
             control.pair_monotonic.store(pair.monotonic, Ordering::Relaxed);
             control.pair_error.store(pair.error, Ordering::Relaxed);
         }
-        if directory::collected(&directory) {
+        if directory::has_collector(&directory) {
             control.mode.store(STREAM, Ordering::Relaxed);
             control.recording.store(1, Ordering::Relaxed);
         }
         control.magic.store(MAGIC, Ordering::Release);
         if requested.mode != 0 {
-            self.ask(requested.mode);
+            self.set_requested_mode(requested.mode);
         }
         Ok(())
     }
 
     /// The control page, if there is one.
-    pub fn control(&self) -> Option<&'static Control> {
+    pub fn control_page(&self) -> Option<&'static Control> {
         // SAFETY: null, or the page given to `start`, which stays mapped.
         unsafe { self.control.load(Ordering::Acquire).as_ref() }
     }
 
     /// The table of names, if it is mapped.
-    pub fn names(&self) -> Option<&'static [Name]> {
+    pub fn name_table(&self) -> Option<&'static [Name]> {
         let table = self.names.load(Ordering::Acquire);
         // SAFETY: a permanent mapping of this many names, all atomic integers.
         (!table.is_null()).then(|| unsafe { std::slice::from_raw_parts(table, NAMES_MAX as usize) })
@@ -139,26 +139,27 @@ impl OwnProcess {
         if !self.names.load(Ordering::Acquire).is_null() {
             return Some(());
         }
-        if !sys::allocate(file, NAMES_AT, NAMES_BYTES as u64) {
+        if !sys::allocate_space(file, NAMES_AT, NAMES_BYTES as u64) {
             return None;
         }
-        let table = sys::map(file, NAMES_AT, NAMES_BYTES, null_mut())?.cast();
+        let table = sys::map_file(file, NAMES_AT, NAMES_BYTES, null_mut())?.cast();
         if self
             .names
             .compare_exchange(null_mut(), table, Ordering::AcqRel, Ordering::Relaxed)
             .is_err()
         {
-            sys::unmap(table.cast(), NAMES_BYTES);
+            sys::unmap_memory(table.cast(), NAMES_BYTES);
         }
         Some(())
     }
 
     /// Opens the file again. No descriptor is kept open: programs close unknown ones, and open
     /// others with the same number.
-    pub fn reopen(&self) -> Option<Fd> {
+    pub fn reopen_file(&self) -> Option<Fd> {
         // SAFETY: no thread writes the path meanwhile: see `Sync` above.
         let path = unsafe { &*self.path.get() };
-        let file = sys::open(path.as_str()?, libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK)?;
+        let file =
+            sys::open_path(path.as_str()?, libc::O_RDWR | libc::O_NOFOLLOW | libc::O_NONBLOCK)?;
         let stat = sys::stat_of(&file)?;
         let same = stat.st_dev as u64 == self.device.load(Ordering::Relaxed)
             && stat.st_ino as u64 == self.inode.load(Ordering::Relaxed);
@@ -166,7 +167,7 @@ impl OwnProcess {
     }
 
     /// The file's path if the process records, or why it cannot.
-    pub fn path(&self) -> Result<&'static std::ffi::CStr, u32> {
+    pub fn file_path(&self) -> Result<&'static std::ffi::CStr, u32> {
         match self.refusal.load(Ordering::Relaxed) {
             // SAFETY: no thread writes the path meanwhile: see `Sync` above.
             0 => unsafe { (*self.path.get()).as_str().ok_or(RecordRefusal::NoFile as u32) },
@@ -176,8 +177,8 @@ impl OwnProcess {
 
     /// Sets the mode requested by the process itself: [`STREAM`], [`FLIGHT`], or 0 for the
     /// collector's.
-    pub fn ask(&self, mode: u32) {
-        let Some(control) = self.control() else { return };
+    pub fn set_requested_mode(&self, mode: u32) {
+        let Some(control) = self.control_page() else { return };
         control.requested.store(mode, Ordering::Relaxed);
         if mode == 0 {
             control.recording.store(0, Ordering::Relaxed);
@@ -202,8 +203,8 @@ impl OwnProcess {
 
     /// Creates a new file in a forked child, whose thread has no ring, with the names whose numbers
     /// its sites already have.
-    pub fn renew(&self) {
-        let Some(parent) = self.control() else { return };
+    pub fn renew_in_child(&self) {
+        let Some(parent) = self.control_page() else { return };
         let page = (&raw const *parent).cast_mut();
         let recording = parent.recording.load(Ordering::Relaxed) != 0;
         let mode = parent.mode.load(Ordering::Relaxed);
@@ -221,21 +222,21 @@ impl OwnProcess {
         for ring in &self.rings {
             let ring = ring.swap(null_mut(), Ordering::Relaxed);
             if !ring.is_null() {
-                sys::unmap(ring.cast(), stride);
+                sys::unmap_memory(ring.cast(), stride);
             }
         }
-        let names = self.names();
+        let names = self.name_table();
         self.names.store(null_mut(), Ordering::Relaxed);
-        let made = self.make_file(page, &request).and_then(|()| match names {
+        let renewal = self.make_file(page, &request).and_then(|()| match names {
             Some(names) => self.copy_names(names, used, refused).ok_or(RecordRefusal::NoSpace),
             None => Ok(()),
         });
         if let Some(names) = names {
-            sys::unmap(names.as_ptr().cast_mut().cast(), NAMES_BYTES);
+            sys::unmap_memory(names.as_ptr().cast_mut().cast(), NAMES_BYTES);
         }
-        match made {
+        match renewal {
             Ok(()) => {
-                let control = self.control().filter(|_| recording);
+                let control = self.control_page().filter(|_| recording);
                 if let Some(control) = control {
                     control.requested.store(requested, Ordering::Relaxed);
                     control.mode.store(mode, Ordering::Relaxed);
@@ -252,8 +253,8 @@ impl OwnProcess {
     }
 
     fn copy_names(&self, from: &[Name], used: u32, refused: u32) -> Option<()> {
-        self.map_names(&self.reopen()?)?;
-        let (control, to) = (self.control()?, self.names()?);
+        self.map_names(&self.reopen_file()?)?;
+        let (control, to) = (self.control_page()?, self.name_table()?);
         let used = used.min(NAMES_MAX);
         for (from, to) in from.iter().zip(to).take(used as usize) {
             for (from, to) in from.bytes.iter().zip(&to.bytes) {
@@ -268,14 +269,14 @@ impl OwnProcess {
 }
 
 fn read_request() -> Result<RequestedSettings, RecordRefusal> {
-    let mode = match sys::variable(c"PUNCTUAL_POINTS") {
+    let mode = match sys::environment_variable(c"PUNCTUAL_POINTS") {
         None | Some(b"" | b"on") => 0,
         Some(b"stream") => STREAM,
         Some(b"flight") => FLIGHT,
         Some(b"off") => return Err(RecordRefusal::SwitchedOff),
         Some(_) => return Err(RecordRefusal::BadSetting),
     };
-    let slots = match sys::variable(c"PUNCTUAL_POINTS_SLOTS") {
+    let slots = match sys::environment_variable(c"PUNCTUAL_POINTS_SLOTS") {
         None | Some(b"") => SLOTS_DEFAULT,
         Some(text) => {
             let wanted: u32 = std::str::from_utf8(text)
@@ -290,7 +291,7 @@ fn read_request() -> Result<RequestedSettings, RecordRefusal> {
         c"/sys/devices/system/clocksource/clocksource0/current_clocksource",
         &mut buffer,
     );
-    let clock = match sys::variable(c"PUNCTUAL_POINTS_CLOCK") {
+    let clock = match sys::environment_variable(c"PUNCTUAL_POINTS_CLOCK") {
         None | Some(b"") => counter::trusted(source.unwrap_or_default()),
         Some(b"monotonic") => CLOCK_MONOTONIC,
         Some(_) => return Err(RecordRefusal::BadSetting),
@@ -298,7 +299,12 @@ fn read_request() -> Result<RequestedSettings, RecordRefusal> {
     Ok(RequestedSettings { mode, slots, clock })
 }
 
-fn create(directory: &Fd, path: &mut Text, pid: u32, start: u64) -> Result<Fd, RecordRefusal> {
+fn create_numbered_file(
+    directory: &Fd,
+    path: &mut Text,
+    pid: u32,
+    start: u64,
+) -> Result<Fd, RecordRefusal> {
     // A process has several files if it holds the library twice, or executed another program.
     for attempt in 0..64 {
         let mut name = Text::new();
@@ -321,7 +327,7 @@ fn create(directory: &Fd, path: &mut Text, pid: u32, start: u64) -> Result<Fd, R
     Err(RecordRefusal::NoFile)
 }
 
-fn namespace() -> u64 {
+fn pid_namespace() -> u64 {
     let mut stat = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: a path that ends with 0, and a valid stat to write to; zeroes are one in any case.
     unsafe {

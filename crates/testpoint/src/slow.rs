@@ -12,26 +12,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Records a point, or counts it as dropped. `bits` are kind and number of values.
 #[cold]
 #[inline(never)]
-pub fn slow(id: &AtomicU32, name: &[u8], bits: u32, values: [i64; 2]) {
+pub fn record_or_drop(id: &AtomicU32, name: &[u8], bits: u32, values: [i64; 2]) {
     #[cfg(feature = "constructor")]
-    crate::start::keep();
+    crate::start::keep_constructor();
     let _errno = sys::KeptErrno::new();
-    let Some(control) = PROCESS.control() else { return };
-    let Some(ring) = thread::ring(control) else {
+    let Some(control) = PROCESS.control_page() else { return };
+    let Some(ring) = thread::thread_ring(control) else {
         control.ringless.fetch_add(1, Ordering::Relaxed);
         return;
     };
     let id = match id.load(Ordering::Relaxed) {
-        0 => register(control, id, name),
+        0 => register_site(control, id, name),
         known => known,
     };
-    record(control, ring, id | bits, values);
+    write_point(control, ring, id | bits, values);
 }
 
-fn record(control: &Control, ring: &Ring, bits: u32, values: [i64; 2]) {
+fn write_point(control: &Control, ring: &Ring, bits: u32, values: [i64; 2]) {
     if ring.head.load(Ordering::Relaxed) < ring.limit.load(Ordering::Relaxed) {
         let at = counter::read(control.clock.load(Ordering::Relaxed));
-        fast::put(ring, at, bits, bits >> COUNT_SHIFT, values);
+        fast::write_slot(ring, at, bits, bits >> COUNT_SHIFT, values);
     } else {
         ring.dropped.fetch_add(1, Ordering::Relaxed);
     }
@@ -39,11 +39,12 @@ fn record(control: &Control, ring: &Ring, bits: u32, values: [i64; 2]) {
 
 /// Assigns a site the number of its name. Two threads that do this for one site at once may enter
 /// the name twice; both numbers are then valid.
-fn register(control: &Control, site: &AtomicU32, name: &[u8]) -> u32 {
-    let Some(table) = PROCESS.names() else { return ID_UNNAMED };
+fn register_site(control: &Control, site: &AtomicU32, name: &[u8]) -> u32 {
+    let Some(table) = PROCESS.name_table() else { return ID_UNNAMED };
     let name = &name[..name.len().min(NAME_BYTES)];
-    let id =
-        find(control, table, name).or_else(|| enter(control, table, name)).unwrap_or_else(|| {
+    let id = find_name(control, table, name)
+        .or_else(|| enter_name(control, table, name))
+        .unwrap_or_else(|| {
             control.names_refused.fetch_add(1, Ordering::Relaxed);
             ID_UNNAMED
         });
@@ -53,23 +54,24 @@ fn register(control: &Control, site: &AtomicU32, name: &[u8]) -> u32 {
     }
 }
 
-fn find(control: &Control, table: &[Name], name: &[u8]) -> Option<u32> {
+fn find_name(control: &Control, table: &[Name], name: &[u8]) -> Option<u32> {
     let used = control.names_used.load(Ordering::Relaxed).min(NAMES_MAX) as usize;
     let same = |entry: &Name| {
         entry.length.load(Ordering::Acquire) as usize == name.len()
-            && bytes(entry).eq(name.iter().copied())
+            && name_bytes(entry).eq(name.iter().copied())
     };
     table[..used].iter().position(same).map(|place| place as u32 + 1)
 }
 
-fn bytes(entry: &Name) -> impl Iterator<Item = u8> {
+fn name_bytes(entry: &Name) -> impl Iterator<Item = u8> {
     let length = (entry.length.load(Ordering::Acquire) as usize).min(NAME_BYTES);
     entry.bytes.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).take(length)
 }
 
-fn enter(control: &Control, table: &[Name], name: &[u8]) -> Option<u32> {
-    let more = |used: u32| (used < NAMES_MAX).then_some(used + 1);
-    let place = control.names_used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+fn enter_name(control: &Control, table: &[Name], name: &[u8]) -> Option<u32> {
+    let next_used = |used: u32| (used < NAMES_MAX).then_some(used + 1);
+    let place =
+        control.names_used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next_used).ok()?;
     let entry = &table[place as usize];
     for (word, chunk) in entry.bytes.iter().zip(name.chunks(8)) {
         let mut bytes = [0; 8];

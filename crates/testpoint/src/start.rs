@@ -20,9 +20,9 @@ static STARTED: Once = Once::new();
 extern "C" fn first() {
     STARTED.call_once(|| {
         let _errno = sys::KeptErrno::new();
-        if PROCESS.start((&raw const CONTROL.control).cast_mut()) {
+        if PROCESS.create_file((&raw const CONTROL.control).cast_mut()) {
             thread::watch_ends();
-            lifetime::watch();
+            lifetime::watch_forks();
         }
     });
 }
@@ -38,8 +38,8 @@ pub fn start() -> Result<PathBuf, Off> {
 /// The file of this process's points, or why there is none.
 pub fn status() -> Result<PathBuf, Off> {
     #[cfg(feature = "constructor")]
-    keep();
-    match PROCESS.path() {
+    keep_constructor();
+    match PROCESS.file_path() {
         Ok(path) => Ok(PathBuf::from(OsStr::from_bytes(path.to_bytes()))),
         Err(refusal) => Err(Off::new(refusal)),
     }
@@ -48,6 +48,6 @@ pub fn status() -> Result<PathBuf, Off> {
 /// Makes the linker include the object file with `START`: from a library it only takes object files
 /// that are referenced.
 #[cfg(feature = "constructor")]
-pub fn keep() {
+pub fn keep_constructor() {
     std::hint::black_box(&raw const START);
 }

@@ -38,11 +38,11 @@ pub fn errno() -> c_int {
 /// Blocks every signal, and returns the previous mask.
 pub fn block_signals() -> libc::sigset_t {
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-    let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut all_signals = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: both are valid signal sets to write to.
     unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        libc::sigfillset(all_signals.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all_signals.as_ptr(), before.as_mut_ptr());
         before.assume_init()
     }
 }
@@ -63,7 +63,7 @@ impl Drop for Fd {
     }
 }
 
-pub fn open(path: &CStr, flags: c_int) -> Option<Fd> {
+pub fn open_path(path: &CStr, flags: c_int) -> Option<Fd> {
     open_at(libc::AT_FDCWD, path, flags)
 }
 
@@ -83,7 +83,7 @@ pub fn open_at(directory: c_int, path: &CStr, flags: c_int) -> Option<Fd> {
 
 /// Reads from the beginning; returns the filled part of `buffer`.
 pub fn read_file<'a>(path: &CStr, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-    let file = open(path, libc::O_RDONLY)?;
+    let file = open_path(path, libc::O_RDONLY)?;
     // SAFETY: `buffer` has room for the requested number of bytes.
     let count = unsafe { libc::read(file.0, buffer.as_mut_ptr().cast(), buffer.len()) };
     usize::try_from(count).ok().map(|count| &buffer[..count])
@@ -97,11 +97,11 @@ pub fn stat_of(fd: &Fd) -> Option<libc::stat> {
 
 /// Ensures that writing to this part of the file cannot fail for lack of space, and that the file
 /// is long enough.
-pub fn allocate(fd: &Fd, at: u64, length: u64) -> bool {
+pub fn allocate_space(fd: &Fd, at: u64, length: u64) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid rlimit to write to. Beyond it the kernel would send SIGXFSZ.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
-    if known && (limit.rlim_cur as u64) < at + length {
+    let has_limit = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+    if has_limit && (limit.rlim_cur as u64) < at + length {
         return false;
     }
     // SAFETY: no pointers.
@@ -110,7 +110,7 @@ pub fn allocate(fd: &Fd, at: u64, length: u64) -> bool {
 
 /// Maps a part of a file for reading and writing, and touches each page; at `place` if that is not
 /// null, replacing the mapping there.
-pub fn map(fd: &Fd, at: u64, length: usize, place: *mut c_void) -> Option<*mut c_void> {
+pub fn map_file(fd: &Fd, at: u64, length: usize, place: *mut c_void) -> Option<*mut c_void> {
     let flags = libc::MAP_SHARED | if place.is_null() { 0 } else { libc::MAP_FIXED };
     // SAFETY: either the kernel chooses the place, or the caller owns the memory there.
     let start = unsafe {
@@ -146,14 +146,14 @@ pub fn unmap_to_zero(place: *mut c_void, length: usize) {
     unsafe { libc::mmap(place, length, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
 }
 
-pub fn unmap(place: *mut c_void, length: usize) {
+pub fn unmap_memory(place: *mut c_void, length: usize) {
     // SAFETY: the caller owns the memory there and no thread uses it any more.
     unsafe { libc::munmap(place, length) };
 }
 
 /// A variable of the environment; `None` in a program that runs with the permissions of its file
 /// (set-user-ID).
-pub fn variable(name: &CStr) -> Option<&'static [u8]> {
+pub fn environment_variable(name: &CStr) -> Option<&'static [u8]> {
     // SAFETY: a name that ends with 0; the result is 0 or a string that is valid while the
     // environment is unchanged, which holds before `main` and right after a fork.
     unsafe {
@@ -162,13 +162,13 @@ pub fn variable(name: &CStr) -> Option<&'static [u8]> {
     }
 }
 
-pub fn tid() -> u32 {
+pub fn thread_id() -> u32 {
     // SAFETY: no arguments.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
 /// This thread's name.
-pub fn comm() -> [u64; 2] {
+pub fn thread_name() -> [u64; 2] {
     let mut name = [0_u64; 2];
     // SAFETY: PR_GET_NAME writes at most 16 bytes.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };

@@ -24,16 +24,16 @@ thread_local! {
 }
 
 /// This thread's ring, created now if there is none.
-pub fn ring(control: &Control) -> Option<&'static Ring> {
+pub fn thread_ring(control: &Control) -> Option<&'static Ring> {
     match MINE.get() {
         Mine::Ring(ring, _) => Some(ring),
         Mine::Refused => None,
         Mine::Nothing => {
             // A signal handler in between would find an incomplete ring.
             let signals = sys::block_signals();
-            let made = take(control);
-            MINE.set(made.map_or(Mine::Refused, |(ring, number)| Mine::Ring(ring, number)));
-            if let Some((ring, _)) = made {
+            let claimed_ring = claim_ring(control);
+            MINE.set(claimed_ring.map_or(Mine::Refused, |(ring, number)| Mine::Ring(ring, number)));
+            if let Some((ring, _)) = claimed_ring {
                 set_value(1);
                 // The fast path can only read a counter.
                 if control.clock.load(Ordering::Relaxed) != CLOCK_MONOTONIC {
@@ -41,21 +41,21 @@ pub fn ring(control: &Control) -> Option<&'static Ring> {
                 }
             }
             sys::restore_signals(&signals);
-            made.map(|(ring, _)| ring)
+            claimed_ring.map(|(ring, _)| ring)
         }
     }
 }
 
-fn take(control: &Control) -> Option<(&'static Ring, u32)> {
-    let file = PROCESS.reopen()?;
+fn claim_ring(control: &Control) -> Option<(&'static Ring, u32)> {
+    let file = PROCESS.reopen_file()?;
     PROCESS.map_names(&file)?;
-    let (ring, number) = reuse(control, &file).or_else(|| new(control, &file))?;
+    let (ring, number) = reuse_ring(control, &file).or_else(|| new(control, &file))?;
     let slots = control.ring_slots.load(Ordering::Relaxed);
     ring.generation.fetch_add(1, Ordering::Relaxed);
-    ring.tid.store(sys::tid(), Ordering::Relaxed);
+    ring.tid.store(sys::thread_id(), Ordering::Relaxed);
     ring.slots.store(slots, Ordering::Relaxed);
     ring.mask.store(u64::from(slots) - 1, Ordering::Relaxed);
-    for (place, word) in ring.comm.iter().zip(sys::comm()) {
+    for (place, word) in ring.comm.iter().zip(sys::thread_name()) {
         place.store(word, Ordering::Relaxed);
     }
     let flight = control.mode.load(Ordering::Relaxed) == FLIGHT;
@@ -70,13 +70,13 @@ fn take(control: &Control) -> Option<(&'static Ring, u32)> {
 }
 
 /// A ring whose thread has ended and whose collector has finished reading it.
-fn reuse(control: &Control, file: &sys::Fd) -> Option<(&'static Ring, u32)> {
+fn reuse_ring(control: &Control, file: &sys::Fd) -> Option<(&'static Ring, u32)> {
     let used = control.rings_used.load(Ordering::Relaxed).min(RINGS_MAX);
     (0..used).find_map(|number| {
-        if state(control, file, number) != Some(RING_FREE) {
+        if read_ring_state(control, file, number) != Some(RING_FREE) {
             return None;
         }
-        let ring = map(control, file, number)?;
+        let ring = map_ring(control, file, number)?;
         match ring.state.compare_exchange(
             RING_FREE,
             RING_CLAIMED,
@@ -85,33 +85,38 @@ fn reuse(control: &Control, file: &sys::Fd) -> Option<(&'static Ring, u32)> {
         ) {
             Ok(_) => Some((ring, number)),
             Err(_) => {
-                unmap(control, ring);
+                unmap_ring(control, ring);
                 None
             }
         }
     })
 }
 
-fn state(control: &Control, file: &sys::Fd, number: u32) -> Option<u32> {
+fn read_ring_state(control: &Control, file: &sys::Fd, number: u32) -> Option<u32> {
     let mut state = [0; 4];
     // SAFETY: `state` has room for the four requested bytes.
     let count = unsafe {
-        libc::pread(file.0, state.as_mut_ptr().cast(), 4, place(control, number) as libc::off_t)
+        libc::pread(
+            file.0,
+            state.as_mut_ptr().cast(),
+            4,
+            ring_offset(control, number) as libc::off_t,
+        )
     };
     (count == 4).then(|| u32::from_ne_bytes(state))
 }
 
 fn new(control: &Control, file: &sys::Fd) -> Option<(&'static Ring, u32)> {
-    let more = |used: u32| (used < RINGS_MAX).then_some(used + 1);
+    let next_used = |used: u32| (used < RINGS_MAX).then_some(used + 1);
     let number =
-        control.rings_used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-    if !sys::allocate(file, place(control, number), ring_bytes(control) as u64) {
+        control.rings_used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next_used).ok()?;
+    if !sys::allocate_space(file, ring_offset(control, number), ring_bytes(control) as u64) {
         return None;
     }
-    map(control, file, number).map(|ring| (ring, number))
+    map_ring(control, file, number).map(|ring| (ring, number))
 }
 
-fn place(control: &Control, number: u32) -> u64 {
+fn ring_offset(control: &Control, number: u32) -> u64 {
     RINGS_AT + u64::from(number) * ring_stride(control.ring_slots.load(Ordering::Relaxed))
 }
 
@@ -119,15 +124,20 @@ fn ring_bytes(control: &Control) -> usize {
     ring_stride(control.ring_slots.load(Ordering::Relaxed)) as usize
 }
 
-fn map(control: &Control, file: &sys::Fd, number: u32) -> Option<&'static Ring> {
-    let start = sys::map(file, place(control, number), ring_bytes(control), std::ptr::null_mut())?;
+fn map_ring(control: &Control, file: &sys::Fd, number: u32) -> Option<&'static Ring> {
+    let start = sys::map_file(
+        file,
+        ring_offset(control, number),
+        ring_bytes(control),
+        std::ptr::null_mut(),
+    )?;
     // SAFETY: the mapping is aligned, longer than a ring, and consists of atomic integers; it stays
     // until this thread ends, when further requests are refused.
     Some(unsafe { &*start.cast::<Ring>() })
 }
 
-fn unmap(control: &Control, ring: &Ring) {
-    sys::unmap((&raw const *ring).cast_mut().cast(), ring_bytes(control));
+fn unmap_ring(control: &Control, ring: &Ring) {
+    sys::unmap_memory((&raw const *ring).cast_mut().cast(), ring_bytes(control));
 }
 
 /// The key of the thread-specific value whose destructor is [`ending`], and 1.
@@ -158,19 +168,19 @@ unsafe extern "C" fn ending(round: *mut c_void) {
     if round < 4 {
         set_value(round + 1);
     } else if let (Some(control), Mine::Ring(ring, number)) =
-        (PROCESS.control(), MINE.replace(Mine::Refused))
+        (PROCESS.control_page(), MINE.replace(Mine::Refused))
     {
         let signals = sys::block_signals();
         RING.set(&raw const NO_RING);
         PROCESS.rings[number as usize].store(std::ptr::null_mut(), Ordering::Relaxed);
         ring.state.store(RING_ENDED, Ordering::Release);
-        unmap(control, ring);
+        unmap_ring(control, ring);
         sys::restore_signals(&signals);
     }
 }
 
 /// Resets the state in a forked child: the rings are the parent's.
-pub fn forget() {
+pub fn forget_rings() {
     MINE.set(Mine::Nothing);
     RING.set(&raw const NO_RING);
 }

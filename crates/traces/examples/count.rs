@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "  clock {:?}, kernel {:?}, lost {}",
             facts.clock,
             facts.kernel,
-            facts.recorded.lost()
+            facts.recorded.lost_count()
         );
         println!("  unreadable {}, out of order {}", facts.unreadable, facts.out_of_order);
         for (name, count) in &facts.tracepoints {

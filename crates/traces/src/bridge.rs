@@ -34,7 +34,7 @@ struct Base {
 }
 
 impl Base {
-    fn distance(&self) -> i64 {
+    fn least_distance(&self) -> i64 {
         self.current.min(self.before)
     }
 }
@@ -65,17 +65,17 @@ impl Bridge {
     }
 
     /// Takes the events of `from` in order, and appends those that are ready.
-    pub(crate) fn pass(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {
+    pub(crate) fn pass_events(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {
         for event in from.drain(..) {
-            self.take(event, out);
+            self.on_event(event, out);
         }
     }
 
-    pub(crate) fn end(&mut self, out: &mut VecDeque<Event>) {
-        self.release(out);
+    pub(crate) fn flush(&mut self, out: &mut VecDeque<Event>) {
+        self.release_held(out);
     }
 
-    fn take(&mut self, mut event: Event, out: &mut VecDeque<Event>) {
+    fn on_event(&mut self, mut event: Event, out: &mut VecDeque<Event>) {
         match event.what {
             EventKind::HrtimerStart { .. } => {
                 self.timers = true;
@@ -84,11 +84,11 @@ impl Bridge {
             EventKind::HrtimerExpireEntry { now: Some(now), .. } => {
                 self.timers = true;
                 let at = event.at.0;
-                self.learn(at, at.saturating_sub(now.0));
-                self.release(out);
+                self.learn_base(at, at.saturating_sub(now.0));
+                self.release_held(out);
                 if let EventKind::HrtimerExpireEntry { now, expires, .. } = &mut event.what {
-                    *now = now.and_then(|now| self.convert(now, at));
-                    *expires = expires.and_then(|expires| self.convert(expires, at));
+                    *now = now.and_then(|now| self.to_trace_clock(now, at));
+                    *expires = expires.and_then(|expires| self.to_trace_clock(expires, at));
                 }
             }
             _ => {}
@@ -96,23 +96,23 @@ impl Bridge {
         if self.holding {
             self.held.push_back(event);
             if self.held.len() >= MOST_HELD {
-                self.release(out);
+                self.release_held(out);
             }
         } else {
-            self.give(event, out);
+            self.emit_event(event, out);
         }
     }
 
-    fn release(&mut self, out: &mut VecDeque<Event>) {
+    fn release_held(&mut self, out: &mut VecDeque<Event>) {
         self.holding = false;
         for event in std::mem::take(&mut self.held) {
-            self.give(event, out);
+            self.emit_event(event, out);
         }
     }
 
-    fn give(&mut self, mut event: Event, out: &mut VecDeque<Event>) {
+    fn emit_event(&mut self, mut event: Event, out: &mut VecDeque<Event>) {
         if let EventKind::HrtimerStart { expires, .. } = &mut event.what {
-            match self.convert(*expires, event.at.0) {
+            match self.to_trace_clock(*expires, event.at.0) {
                 Some(converted) => *expires = converted,
                 None => {
                     self.unconverted += 1;
@@ -124,10 +124,11 @@ impl Bridge {
     }
 
     /// Learns from an expiry that was read `distance` before its event.
-    fn learn(&mut self, at: i64, distance: i64) {
+    fn learn_base(&mut self, at: i64, distance: i64) {
         let full = self.bases.len() >= MOST_BASES;
-        let known = self.bases.iter_mut().find(|base| near(base.distance(), distance));
-        match known {
+        let known_base =
+            self.bases.iter_mut().find(|base| is_near(base.least_distance(), distance));
+        match known_base {
             // This offset is stated by the file.
             Some(base) if base.since == i64::MAX => {}
             Some(base) if at.saturating_sub(base.since) > PERIOD => {
@@ -143,9 +144,9 @@ impl Bridge {
 
     /// Converts an instant of a timer's clock to the clock of the trace, by the timer clock that
     /// gives the nearest result.
-    fn convert(&self, instant: MonotonicNs, at: i64) -> Option<MonotonicNs> {
+    fn to_trace_clock(&self, instant: MonotonicNs, at: i64) -> Option<MonotonicNs> {
         let on = |base: &Base| {
-            let distance = match base.distance() {
+            let distance = match base.least_distance() {
                 distance if (0..ONE_CLOCK).contains(&distance) => 0,
                 distance => distance,
             };
@@ -156,8 +157,8 @@ impl Bridge {
     }
 
     /// The relation of the trace's clock to that of timers.
-    pub(crate) fn relation(&self) -> ClockRelation {
-        let together = |base: &Base| (0..ONE_CLOCK).contains(&base.distance());
+    pub(crate) fn clock_relation(&self) -> ClockRelation {
+        let together = |base: &Base| (0..ONE_CLOCK).contains(&base.least_distance());
         match () {
             () if self.stated => ClockRelation::Monotonic,
             () if self.bases.iter().any(together) => ClockRelation::Monotonic,
@@ -172,7 +173,7 @@ impl Bridge {
     }
 }
 
-fn near(a: i64, b: i64) -> bool {
+fn is_near(a: i64, b: i64) -> bool {
     a.abs_diff(b) < SAME as u64
 }
 
@@ -183,8 +184,8 @@ mod tests {
 
     fn expiries(bridge: &mut Bridge, events: &[Event]) -> Vec<i64> {
         let mut out = VecDeque::new();
-        bridge.pass(&mut events.iter().copied().collect(), &mut out);
-        bridge.end(&mut out);
+        bridge.pass_events(&mut events.iter().copied().collect(), &mut out);
+        bridge.flush(&mut out);
         assert!(out.iter().zip(out.iter().skip(1)).all(|(a, b)| a.at <= b.at));
         let instants = out.iter().filter_map(|event| match event.what {
             EventKind::HrtimerStart { expires, .. } => Some(expires.0),
@@ -218,7 +219,7 @@ mod tests {
         // CLOCK_REALTIME that started before any expiry is dropped.
         let expected = [2_000_500, 2_000_700, 3_000_900, 5_000_500, 5_000_800, 5_000_600];
         assert_eq!(found, expected);
-        assert_eq!((bridge.relation(), bridge.unconverted), (ClockRelation::Bridged, 1));
+        assert_eq!((bridge.clock_relation(), bridge.unconverted), (ClockRelation::Bridged, 1));
     }
 
     #[test]
@@ -231,7 +232,7 @@ mod tests {
         for stated in [Some(0), None] {
             let mut bridge = Bridge::new(stated);
             assert_eq!(expiries(&mut bridge, &events), unchanged);
-            assert_eq!(bridge.relation(), ClockRelation::Monotonic);
+            assert_eq!(bridge.clock_relation(), ClockRelation::Monotonic);
         }
     }
 
@@ -241,7 +242,7 @@ mod tests {
         let events =
             events!("1000 hrtimer_start 1 expires=2000; 3000 hrtimer_start 1 expires=9000");
         assert!(expiries(&mut bridge, &events).is_empty());
-        assert_eq!((bridge.relation(), bridge.unconverted), (ClockRelation::Unknown, 2));
+        assert_eq!((bridge.clock_relation(), bridge.unconverted), (ClockRelation::Unknown, 2));
     }
 
     #[test]

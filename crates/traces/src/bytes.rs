@@ -15,7 +15,7 @@ impl ByteOrder {
 
     /// The number in at most 8 bytes.
     #[inline]
-    pub fn unsigned(self, bytes: &[u8]) -> u64 {
+    pub(crate) fn read_unsigned(self, bytes: &[u8]) -> u64 {
         // The usual sizes are single loads.
         let ordered = |number: u64, unused: u32| match self {
             ByteOrder::Little => number,
@@ -43,8 +43,8 @@ impl ByteOrder {
 
     /// The number of `size` bytes at `at`; `None` if that is out of range.
     #[inline]
-    pub fn at(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
-        Some(self.unsigned(bytes.get(at..at.checked_add(size)?)?))
+    pub(crate) fn unsigned_at(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+        Some(self.read_unsigned(bytes.get(at..at.checked_add(size)?)?))
     }
 }
 

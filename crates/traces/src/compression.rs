@@ -21,7 +21,7 @@ impl Compression {
     }
 
     /// Decompresses at most `size` bytes.
-    pub(crate) fn unpack(self, packed: &[u8], size: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn decompress(self, packed: &[u8], size: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         match self {
             Compression::None => bytes.extend_from_slice(packed),

@@ -77,11 +77,11 @@ impl CtfReader {
         if let Some(machine) = metadata.environment.get("machine") {
             decoder.calls.set_machine(machine);
         }
-        let classes = Classes::of(&metadata, &mut decoder)?;
+        let classes = Classes::from_metadata(&metadata, &mut decoder)?;
         if !decoder.knows_any() {
             return Err(without_events(&metadata));
         }
-        let machine = CtfMachine::new(states(&metadata));
+        let machine = CtfMachine::new(state_bits(&metadata));
         let mut reader = CtfReader {
             metadata,
             classes,
@@ -91,20 +91,20 @@ impl CtfReader {
             decoder,
             findings: Vec::new(),
         };
-        reader.join(files)?;
+        reader.join_files(files)?;
         for place in 0..reader.streams.len() {
-            reader.advance(place)?;
+            reader.advance_stream(place)?;
         }
         Ok(reader)
     }
 
     /// Joins files to streams, ordered by time within each.
-    fn join(&mut self, files: Vec<Box<dyn ReadAt>>) -> Result<(), TraceError> {
+    fn join_files(&mut self, files: Vec<Box<dyn ReadAt>>) -> Result<(), TraceError> {
         let mut streams: BTreeMap<(u64, i64), Vec<BegunStream>> = BTreeMap::new();
         let (mut others, mut alone) = (0, i64::MIN);
         for file in files.into_iter().take(MOST_FILES) {
             let mut stream = CtfStream::new([file].into(), &self.classes);
-            let Some((instance, began)) = stream.identify(&self.classes)? else {
+            let Some((instance, began)) = stream.read_identity(&self.classes)? else {
                 others += 1;
                 continue;
             };
@@ -128,7 +128,7 @@ impl CtfReader {
         Ok(())
     }
 
-    fn advance(&mut self, place: usize) -> Result<(), TraceError> {
+    fn advance_stream(&mut self, place: usize) -> Result<(), TraceError> {
         let stream = &mut self.streams[place];
         match stream.advance(&self.classes)? {
             Some(at) => self.next.push(Reverse((at, place))),
@@ -137,7 +137,7 @@ impl CtfReader {
         Ok(())
     }
 
-    fn end(&mut self) {
+    fn finish_streams(&mut self) {
         let cut_off = self.streams.iter().filter(|stream| stream.cut_off).count();
         self.streams.clear();
         if cut_off > 0 {
@@ -146,16 +146,16 @@ impl CtfReader {
     }
 
     fn is_of_lttng(&self) -> bool {
-        self.stated("tracer_name").as_deref() == Some("lttng-modules")
+        self.environment_value("tracer_name").as_deref() == Some("lttng-modules")
     }
 
-    fn stated(&self, name: &str) -> Option<String> {
+    fn environment_value(&self, name: &str) -> Option<String> {
         self.metadata.environment.get(name).cloned()
     }
 }
 
 /// The bits of a task's state are those of the traced kernel.
-fn states(metadata: &Metadata) -> StateBits {
+fn state_bits(metadata: &Metadata) -> StateBits {
     let release = ["kernel_release", "release"]
         .iter()
         .find_map(|name| metadata.environment.get(*name))
@@ -178,7 +178,7 @@ fn without_events(metadata: &Metadata) -> TraceError {
 }
 
 /// An error at a line of the metadata.
-fn broken(line: u32, why: &str) -> TraceError {
+fn metadata_error(line: u32, why: &str) -> TraceError {
     TraceError::Metadata(match line {
         0 => why.to_owned(),
         line => format!("line {line}: {why}"),
@@ -186,15 +186,15 @@ fn broken(line: u32, why: &str) -> TraceError {
 }
 
 impl FormatReader for CtfReader {
-    fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+    fn fill_events(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
         for _ in 0..EVENTS_PER_CHECK {
             let Some(Reverse((at, place))) = self.next.pop() else {
-                self.end();
+                self.finish_streams();
                 return Ok(false);
             };
             let stream = &mut self.streams[place];
-            stream.take(at, &self.classes, &mut self.machine, &mut self.decoder, out)?;
-            self.advance(place)?;
+            stream.decode_item(at, &self.classes, &mut self.machine, &mut self.decoder, out)?;
+            self.advance_stream(place)?;
         }
         Ok(true)
     }
@@ -207,17 +207,19 @@ impl FormatReader for CtfReader {
         &mut self.decoder
     }
 
-    fn about(&self) -> FileStatements {
+    fn file_statements(&self) -> FileStatements {
         let version = ["tracer_major", "tracer_minor", "tracer_patchlevel"]
             .iter()
-            .map_while(|name| self.stated(name))
+            .map_while(|name| self.environment_value(name))
             .collect::<Vec<_>>()
             .join(".");
-        let tracer = self.stated("tracer_name").unwrap_or_else(|| "CTF".to_owned());
+        let tracer = self.environment_value("tracer_name").unwrap_or_else(|| "CTF".to_owned());
         FileStatements {
             producer: Some(format!("{tracer} {version}").trim_end().to_owned()),
-            kernel: self.stated("kernel_release").or_else(|| self.stated("release")),
-            machine: self.stated("machine"),
+            kernel: self
+                .environment_value("kernel_release")
+                .or_else(|| self.environment_value("release")),
+            machine: self.environment_value("machine"),
             clock: self.metadata.clock.as_ref().map(|clock| clock.name.clone()),
             resolution: None,
             states_enabled: true,
@@ -225,7 +227,7 @@ impl FormatReader for CtfReader {
         }
     }
 
-    fn distance(&self) -> Option<i64> {
+    fn clock_distance(&self) -> Option<i64> {
         let clock = self.metadata.clock.as_ref()?;
         (self.is_of_lttng() && clock.name == "monotonic").then_some(0)
     }
@@ -241,11 +243,11 @@ impl Default for CtfScopes {
 }
 
 impl CtfScopes {
-    fn open(&mut self) {
+    fn open_scope(&mut self) {
         self.0.push(HashMap::new());
     }
 
-    fn close(&mut self) {
+    fn close_scope(&mut self) {
         self.0.pop();
     }
 
@@ -255,7 +257,7 @@ impl CtfScopes {
         }
     }
 
-    fn find(&self, name: &str) -> Option<CtfType> {
+    fn find_type(&self, name: &str) -> Option<CtfType> {
         self.0.iter().rev().find_map(|scope| scope.get(name)).cloned()
     }
 }

@@ -17,9 +17,9 @@ impl<'a> FileCursor<'a> {
     }
 
     /// The next `count` bytes, which must exist.
-    pub(crate) fn bytes(&mut self, count: u64) -> io::Result<Vec<u8>> {
-        let why = "it is cut off within the parts that say what its events mean";
-        let short = || io::Error::new(io::ErrorKind::UnexpectedEof, why);
+    pub(crate) fn read_bytes(&mut self, count: u64) -> io::Result<Vec<u8>> {
+        let message = "it is cut off within the parts that say what its events mean";
+        let short = || io::Error::new(io::ErrorKind::UnexpectedEof, message);
         let left = self.file.size()?.saturating_sub(self.at);
         let count = usize::try_from(count).ok().filter(|count| *count as u64 <= left);
         let mut bytes = vec![0; count.ok_or_else(short)?];
@@ -32,7 +32,7 @@ impl<'a> FileCursor<'a> {
 
     /// The same, but at most `most` bytes: the rest is skipped.
     pub(crate) fn at_most(&mut self, count: u64, most: u64) -> io::Result<Vec<u8>> {
-        let bytes = self.bytes(count.min(most))?;
+        let bytes = self.read_bytes(count.min(most))?;
         self.at = self.at.saturating_add(count - count.min(most));
         Ok(bytes)
     }
@@ -41,11 +41,11 @@ impl<'a> FileCursor<'a> {
         self.at = self.at.saturating_add(count);
     }
 
-    pub(crate) fn number(&mut self, size: u64) -> io::Result<u64> {
-        Ok(self.order.unsigned(&self.bytes(size)?))
+    pub(crate) fn read_number(&mut self, size: u64) -> io::Result<u64> {
+        Ok(self.order.read_unsigned(&self.read_bytes(size)?))
     }
 
-    pub(crate) fn text(&mut self, most: usize) -> io::Result<String> {
+    pub(crate) fn read_text(&mut self, most: usize) -> io::Result<String> {
         let mut bytes = vec![0; most];
         let read = self.file.read_at(self.at, &mut bytes)?;
         bytes.truncate(read);

@@ -47,17 +47,17 @@ impl DatReader {
         let head = DatHead::read(&*file)?;
         let mut decoder = Decoder::default();
         if let Some(cpu) = u16::try_from(head.cpus).ok().and_then(|cpus| cpus.checked_sub(1)) {
-            decoder.has_cpu(cpu);
+            decoder.add_cpu(cpu);
         }
-        if let Some(machine) = head.uname.as_deref().and_then(machine) {
+        if let Some(machine) = head.uname.as_deref().and_then(machine_of_uname) {
             decoder.calls.set_machine(machine);
         }
         for (tid, name) in lines_of_tasks(&head.comms) {
-            decoder.comm(tid, name);
+            decoder.set_comm(tid, name);
         }
         for (tid, process) in lines_of_tasks(&head.processes) {
             if let Ok(process) = String::from_utf8_lossy(process).trim().parse() {
-                decoder.process(tid, process);
+                decoder.set_process(tid, process);
             }
         }
         let ticks = head.clock.as_deref().is_some_and(|clock| {
@@ -75,7 +75,7 @@ impl DatReader {
             head.data.iter().map(|data| DatLane::new(*data, head.order, size)).collect();
         let mut reader = DatReader {
             file,
-            findings: findings(&head),
+            findings: list_findings(&head),
             head,
             lanes,
             next: BinaryHeap::new(),
@@ -84,19 +84,19 @@ impl DatReader {
             ended: false,
         };
         for lane in 0..reader.lanes.len() {
-            reader.advance(lane)?;
+            reader.advance_lane(lane)?;
         }
         Ok(reader)
     }
 
-    fn advance(&mut self, lane: usize) -> Result<(), TraceError> {
-        if self.lanes[lane].advance(&*self.file, self.head.formats.shape)? {
+    fn advance_lane(&mut self, lane: usize) -> Result<(), TraceError> {
+        if self.lanes[lane].advance_record(&*self.file, self.head.formats.shape)? {
             self.next.push(Reverse((self.lanes[lane].at, lane)));
         }
         Ok(())
     }
 
-    fn time(&self, ticks: u64) -> i64 {
+    fn to_nanoseconds(&self, ticks: u64) -> i64 {
         let nanoseconds = match self.head.ticks {
             Some((by, shift)) => ((u128::from(ticks) * u128::from(by)) >> shift) as u64,
             None => ticks,
@@ -104,63 +104,63 @@ impl DatReader {
         (nanoseconds as i64).saturating_add(self.head.offset)
     }
 
-    fn take(&mut self, number: usize, out: &mut VecDeque<Event>) -> Result<(), TraceError> {
+    fn decode_next(&mut self, number: usize, out: &mut VecDeque<Event>) -> Result<(), TraceError> {
         let lane = &mut self.lanes[number];
         let (at, cpu, lost) = (lane.at, lane.cpu(), lane.lost.take());
-        let at = self.time(at);
+        let at = self.to_nanoseconds(at);
         let lane = &self.lanes[number];
         if let Some(count) = lost {
-            self.decoder.lost(cpu, at, count, out);
+            self.decoder.on_loss(cpu, at, count, out);
         }
-        let (record, order) = (lane.record(), self.head.order);
+        let (record, order) = (lane.current_record(), self.head.order);
         let head = Head { at, cpu, ..Head::default() };
-        let id = order.at(record, 0, 2).map(|id| id as u16);
+        let id = order.unsigned_at(record, 0, 2).map(|id| id as u16);
         match id.and_then(|id| self.head.formats.layouts.get_mut(&id)) {
             Some(layout) => {
                 if layout.names_functions() && !self.has_symbols {
                     self.has_symbols = true;
-                    self.decoder.kernel = symbols(self.head.kallsyms.as_ref(), &*self.file)?;
+                    self.decoder.kernel = read_symbols(self.head.kallsyms.as_ref(), &*self.file)?;
                 }
-                layout.take(record, order, head, &mut self.decoder, out);
+                layout.decode_record(record, order, head, &mut self.decoder, out);
             }
             None => self.decoder.unreadable += 1,
         }
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), TraceError> {
+    fn report_losses(&mut self) -> Result<(), TraceError> {
         for lane in &mut self.lanes {
             self.decoder.unreadable += std::mem::take(&mut lane.damaged);
             if lane.cut_off {
-                let why = format!("the file ends within the events of CPU {}", lane.cpu());
-                self.decoder.cut_off(why);
+                let reason = format!("the file ends within the events of CPU {}", lane.cpu());
+                self.decoder.cut_off(reason);
             }
             if let Some(count) = lane.lost.take() {
                 self.decoder.lost_outside(lane.cpu(), count);
             }
         }
-        for (cpu, lost) in self.head.statistics.iter().filter_map(|text| statistics(text)) {
+        for (cpu, lost) in self.head.statistics.iter().filter_map(|text| parse_statistics(text)) {
             self.decoder.lost_at_least(cpu, lost);
         }
         if !self.has_symbols && self.decoder.has_addresses() {
-            self.decoder.kernel = symbols(self.head.kallsyms.as_ref(), &*self.file)?;
+            self.decoder.kernel = read_symbols(self.head.kallsyms.as_ref(), &*self.file)?;
         }
-        self.decoder.end();
+        self.decoder.finish();
         Ok(())
     }
 }
 
 impl FormatReader for DatReader {
-    fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+    fn fill_events(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
         for _ in 0..RECORDS_PER_CHECK {
             let Some(Reverse((_, lane))) = self.next.pop() else {
                 if !std::mem::replace(&mut self.ended, true) {
-                    self.end()?;
+                    self.report_losses()?;
                 }
                 return Ok(false);
             };
-            self.take(lane, out)?;
-            self.advance(lane)?;
+            self.decode_next(lane, out)?;
+            self.advance_lane(lane)?;
         }
         Ok(true)
     }
@@ -173,7 +173,7 @@ impl FormatReader for DatReader {
         &mut self.decoder
     }
 
-    fn about(&self) -> FileStatements {
+    fn file_statements(&self) -> FileStatements {
         let uname = self.head.uname.as_deref();
         let version = self.head.version;
         let writer = self.head.writer.as_deref().map_or("trace-cmd".to_owned(), |writer| {
@@ -183,7 +183,7 @@ impl FormatReader for DatReader {
             producer: Some(format!("{writer} (trace.dat {version})")),
             // `Linux host 6.12.0-rt #1 SMP … x86_64`
             kernel: uname.and_then(|uname| uname.split(' ').nth(2)).map(str::to_owned),
-            machine: uname.and_then(machine).map(str::to_owned),
+            machine: uname.and_then(machine_of_uname).map(str::to_owned),
             clock: self.head.clock.clone(),
             resolution: None,
             states_enabled: false,
@@ -191,17 +191,17 @@ impl FormatReader for DatReader {
         }
     }
 
-    fn distance(&self) -> Option<i64> {
+    fn clock_distance(&self) -> Option<i64> {
         (self.head.clock.as_deref() == Some("mono")).then_some(self.head.offset)
     }
 }
 
-fn symbols(kallsyms: Option<&HeadPart>, file: &dyn ReadAt) -> Result<Symbols, TraceError> {
+fn read_symbols(kallsyms: Option<&HeadPart>, file: &dyn ReadAt) -> Result<Symbols, TraceError> {
     let text = kallsyms.map(|part| part.read(file)).transpose()?;
     Ok(Symbols::read(&text.unwrap_or_default()))
 }
 
-fn machine(uname: &str) -> Option<&str> {
+fn machine_of_uname(uname: &str) -> Option<&str> {
     uname.rsplit(' ').find(|word| !word.is_empty() && *word != "GNU/Linux")
 }
 
@@ -215,7 +215,7 @@ pub(crate) fn lines_of_tasks(text: &[u8]) -> impl Iterator<Item = (Tid, &[u8])> 
 }
 
 /// `CPU: 0`, `overrun: 5` and `dropped events: 0` of per_cpu/cpu0/stats.
-fn statistics(text: &str) -> Option<(u16, u64)> {
+fn parse_statistics(text: &str) -> Option<(u16, u64)> {
     let number = |key: &str| -> Option<u64> {
         text.lines().find_map(|line| line.trim().strip_prefix(key)?.trim().parse().ok())
     };
@@ -225,7 +225,7 @@ fn statistics(text: &str) -> Option<(u16, u64)> {
     Some((cpu, lost))
 }
 
-fn findings(head: &DatHead) -> Vec<Finding> {
+fn list_findings(head: &DatHead) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !head.instances.is_empty() {
         let message = format!(

@@ -5,7 +5,7 @@ pub(crate) use crate::clock::Head;
 use crate::facts::TracepointCount;
 use crate::graph::Graph;
 use crate::marks::MomentMarks;
-use crate::meaning::{FieldEncoding, Meaning, Values, futex, tid, vector_name};
+use crate::meaning::{FieldEncoding, Meaning, Values, futex_kind, to_tid, vector_name};
 use crate::quick::IdMap;
 use crate::symbols::Symbols;
 use crate::syscall::{NumberedCalls, TracedSyscall};
@@ -59,7 +59,7 @@ pub(crate) struct Decoder {
     futexes: IdMap<Tid, Futex>,
     irqs: BTreeMap<u32, String>,
     vectors: BTreeMap<u8, String>,
-    /// Names in place of numbers; see [`Decoder::intern`].
+    /// Names in place of numbers; see [`Decoder::intern_name`].
     interned: HashMap<Vec<u8>, u32>,
     /// Functions that occurred by address, and their names once found.
     addresses: HashSet<u64>,
@@ -103,7 +103,7 @@ const FIRST_ADDRESS: u64 = 1 << 32;
 
 impl Decoder {
     /// Adds a tracepoint, or finds it; `None` beyond the limit.
-    pub(crate) fn tracepoint(&mut self, system: Option<&str>, name: &str) -> Option<usize> {
+    pub(crate) fn intern_tracepoint(&mut self, system: Option<&str>, name: &str) -> Option<usize> {
         let full = system.map_or_else(|| name.to_owned(), |system| format!("{system}:{name}"));
         if let Some(found) = self.tracepoints.iter().position(|other| other.name == full) {
             return Some(found);
@@ -117,7 +117,7 @@ impl Decoder {
         };
         self.tracepoints.push(DecodedTracepoint {
             name: full,
-            meaning: Meaning::of(system, name),
+            meaning: Meaning::from_tracepoint(system, name),
             call,
             vector: vector_name(name),
             count: TracepointCount::default(),
@@ -126,12 +126,12 @@ impl Decoder {
         Some(self.tracepoints.len() - 1)
     }
 
-    pub(crate) fn known(&self, tracepoint: usize) -> &DecodedTracepoint {
+    pub(crate) fn tracepoint_at(&self, tracepoint: usize) -> &DecodedTracepoint {
         &self.tracepoints[tracepoint]
     }
 
     /// Counts a record of a tracepoint that has no meaning here, or lacks fields.
-    pub(crate) fn pass(&mut self, tracepoint: usize, head: Head) {
+    pub(crate) fn count_record(&mut self, tracepoint: usize, head: Head) {
         self.tracepoints[tracepoint].count.seen += 1;
         self.on_cpu(head);
     }
@@ -143,7 +143,7 @@ impl Decoder {
         head: Head,
         out: &mut VecDeque<Event>,
     ) {
-        self.pass(tracepoint, head);
+        self.count_record(tracepoint, head);
         let (Some(tid), Some(mut context)) = (head.tid, head.context) else { return };
         let section = match self.tracepoints[tracepoint].name.rsplit(':').next() {
             Some("irq_disable") => Some(true),
@@ -151,13 +151,13 @@ impl Decoder {
             _ => None,
         };
         context.irqs_off = section.or(context.irqs_off);
-        let switching = self.cpu(head.cpu).is_some_and(|cpu| cpu.leaving == Some(tid));
+        let switching = self.cpu_mut(head.cpu).is_some_and(|cpu| cpu.leaving == Some(tid));
         if section.is_none() && !switching && !shows_enabled(context) {
             return;
         }
         let name = self.tracepoints[tracepoint].name.clone();
         let site = match head.site {
-            0 => self.intern(name.as_bytes()).unwrap_or_default() as u64,
+            0 => self.intern_name(name.as_bytes()).unwrap_or_default() as u64,
             site => site,
         };
         let what = EventKind::Context { context, site, section: section.is_some() };
@@ -165,7 +165,7 @@ impl Decoder {
     }
 
     /// Takes a record and appends its event, if it has one.
-    pub(crate) fn take(
+    pub(crate) fn decode_record(
         &mut self,
         tracepoint: usize,
         meaning: Meaning,
@@ -175,34 +175,34 @@ impl Decoder {
     ) {
         let vector = self.tracepoints[tracepoint].vector;
         for (id, comm) in meaning.named_tasks() {
-            if let Some(tid) = values.numbers[*id].and_then(tid) {
-                self.comm(tid, values.texts[*comm]);
+            if let Some(tid) = values.numbers[*id].and_then(to_tid) {
+                self.set_comm(tid, values.texts[*comm]);
             }
         }
         if meaning.is_mark() {
-            self.mark(meaning, head, values);
+            self.add_mark(meaning, head, values);
             return self.pass_with_context(tracepoint, head, out);
         }
-        self.pass(tracepoint, head);
-        let Some(what) = meaning.event(values) else {
+        self.count_record(tracepoint, head);
+        let Some(what) = meaning.to_event(values) else {
             let is_broken = !meaning.is_event_at_times();
             self.tracepoints[tracepoint].broken += u64::from(is_broken);
             return;
         };
         // The leaving task is in the record itself; a tool may state another running task.
         let of_record = match meaning {
-            Meaning::Switch => values.numbers[1].and_then(tid),
-            Meaning::Exit => values.numbers[1].and_then(tid),
+            Meaning::Switch => values.numbers[1].and_then(to_tid),
+            Meaning::Exit => values.numbers[1].and_then(to_tid),
             _ => None,
         };
         let Some(tid) = of_record.or(head.tid) else { return };
-        if let Some(cpu) = self.cpu(head.cpu) {
+        if let Some(cpu) = self.cpu_mut(head.cpu) {
             cpu.leaving = match meaning {
                 Meaning::Switch => Some(tid),
                 _ => cpu.leaving.filter(|leaving| *leaving == tid),
             };
         }
-        self.learn(meaning, vector, &what, values);
+        self.learn_names(meaning, vector, &what, values);
         if let EventKind::SyscallEnter { number, args } = what {
             self.futex_entered(tid, number, args, head, out);
         }
@@ -222,21 +222,26 @@ impl Decoder {
         }
     }
 
-    fn mark(&mut self, meaning: Meaning, head: Head, values: &Values<'_>) {
+    fn add_mark(&mut self, meaning: Meaning, head: Head, values: &Values<'_>) {
         if meaning == Meaning::IrqNoise
             && let Some(irq) = values.numbers[0].and_then(|irq| u32::try_from(irq).ok())
         {
-            self.irq(irq, values.texts[1]);
+            self.set_irq_name(irq, values.texts[1]);
         }
         if meaning == Meaning::NmiNoise {
             self.vectors.entry(2).or_insert_with(|| "NMI".to_owned());
         }
-        self.marks.take(meaning, head, values);
+        self.marks.on_record(meaning, head, values);
     }
 
     /// Takes a line of the function tracer: where its task was, and who called that.
-    pub(crate) fn function(&mut self, tracepoint: usize, head: Head, out: &mut VecDeque<Event>) {
-        self.pass(tracepoint, head);
+    pub(crate) fn on_function_line(
+        &mut self,
+        tracepoint: usize,
+        head: Head,
+        out: &mut VecDeque<Event>,
+    ) {
+        self.count_record(tracepoint, head);
         let Some(tid) = head.tid else { return };
         let unknown = CpuContext { irqs_off: None, ..CpuContext::of_record(0, 0) };
         let context = head.context.unwrap_or(unknown);
@@ -246,7 +251,7 @@ impl Decoder {
 
     /// Takes the stack of the task that was on this CPU, innermost first: below the interrupt or
     /// the tracer in the switch that it was taken in.
-    pub(crate) fn stack(&mut self, frames: &[Vec<u8>], head: Head, out: &mut VecDeque<Event>) {
+    pub(crate) fn on_stack(&mut self, frames: &[Vec<u8>], head: Head, out: &mut VecDeque<Event>) {
         let Some(tid) = head.tid else { return };
         let of_task = below_tracer(frames);
         // A thread of the kernel is named after the function that it runs.
@@ -254,11 +259,11 @@ impl Decoder {
             && let Some(function) = place.checked_sub(1).map(|place| &of_task[place])
             && !self.comms.contains_key(&tid)
         {
-            self.comm(tid, &[&function[..function.len().min(COMM - 3)], b"()"].concat());
+            self.set_comm(tid, &[&function[..function.len().min(COMM - 3)], b"()"].concat());
         }
         let next = self.stacks.len();
         let sites: Vec<u64> =
-            of_task.iter().filter_map(|frame| Some(self.intern(frame)? as u64)).collect();
+            of_task.iter().filter_map(|frame| Some(self.intern_name(frame)? as u64)).collect();
         let place = match self.stacks.get(&sites) {
             Some(place) => *place,
             None if next < MOST_STACKS && !sites.is_empty() => {
@@ -281,18 +286,18 @@ impl Decoder {
         out: &mut VecDeque<Event>,
     ) {
         let Some(call) = self.tracepoints[tracepoint].call.clone() else {
-            return self.pass(tracepoint, head);
+            return self.count_record(tracepoint, head);
         };
         let number = number.unwrap_or_else(|| self.calls.number_of(&call.name));
-        self.calls.name(number, &call.name);
+        self.calls.set_name(number, &call.name);
         let mut of_raw = *values;
         of_raw.numbers[0] = Some(number.into());
         let meaning = if call.enter { Meaning::SyscallEnter } else { Meaning::SyscallExit };
-        self.take(tracepoint, meaning, head, &of_raw, out);
+        self.decode_record(tracepoint, meaning, head, &of_raw, out);
     }
 
     /// Events are missing on this CPU before this instant; `count` of them, if known.
-    pub(crate) fn lost(
+    pub(crate) fn on_loss(
         &mut self,
         cpu: u16,
         at: i64,
@@ -302,7 +307,7 @@ impl Decoder {
         self.lost_uncounted |= count.is_none();
         let count = count.unwrap_or(1);
         let first = self.first.map_or(at, |(first, _)| first).min(at);
-        let Some(entry) = self.cpu(cpu) else {
+        let Some(entry) = self.cpu_mut(cpu) else {
             self.unreadable += 1;
             return;
         };
@@ -317,7 +322,7 @@ impl Decoder {
     pub(crate) fn lost_on_all(&mut self, at: i64, out: &mut VecDeque<Event>) {
         let began: Vec<usize> = (0..self.cpus.len()).filter(|of| self.cpus[*of].began).collect();
         for cpu in began {
-            self.lost(cpu as u16, at, None, out);
+            self.on_loss(cpu as u16, at, None, out);
         }
     }
 
@@ -332,7 +337,7 @@ impl Decoder {
     ) {
         self.lost_uncounted |= count.is_none();
         let count = count.unwrap_or(1);
-        let Some(entry) = self.cpu(cpu) else {
+        let Some(entry) = self.cpu_mut(cpu) else {
             self.unreadable += 1;
             return;
         };
@@ -350,7 +355,7 @@ impl Decoder {
     /// Events that the file reports missing before or after its content.
     pub(crate) fn lost_outside(&mut self, cpu: u16, count: Option<u64>) {
         self.lost_uncounted |= count.is_none();
-        match self.cpu(cpu) {
+        match self.cpu_mut(cpu) {
             Some(entry) => entry.lost = entry.lost.saturating_add(count.unwrap_or(1)),
             None => self.unreadable += 1,
         }
@@ -358,14 +363,14 @@ impl Decoder {
 
     /// The file states at its end the total number of lost events of a CPU.
     pub(crate) fn lost_at_least(&mut self, cpu: u16, count: u64) {
-        if let Some(entry) = self.cpu(cpu).filter(|_| count > 0) {
+        if let Some(entry) = self.cpu_mut(cpu).filter(|_| count > 0) {
             entry.lost = entry.lost.max(count);
         }
     }
 
     /// The name of the kernel's function at an address, or the address.
     pub(crate) fn function_at(&self, address: u64) -> String {
-        self.kernel.at(address).map_or_else(|| format!("{address:#x}"), str::to_owned)
+        self.kernel.function_at(address).map_or_else(|| format!("{address:#x}"), str::to_owned)
     }
 
     /// Whether functions occurred whose names are not known yet.
@@ -374,17 +379,17 @@ impl Decoder {
     }
 
     /// The file ends: names addresses, and adds the moments of the last calls.
-    pub(crate) fn end(&mut self) {
-        self.graph.end().into_iter().for_each(|moment| self.marks.add(moment));
+    pub(crate) fn finish(&mut self) {
+        self.graph.take_longest_calls().into_iter().for_each(|moment| self.marks.add(moment));
         for address in std::mem::take(&mut self.addresses) {
-            if let Some(name) = self.kernel.at(address) {
+            if let Some(name) = self.kernel.function_at(address) {
                 self.symbols.insert(address, name.to_owned());
             }
         }
     }
 
     /// Sets the name of a task.
-    pub(crate) fn comm(&mut self, tid: Tid, comm: &[u8]) {
+    pub(crate) fn set_comm(&mut self, tid: Tid, comm: &[u8]) {
         let end = until_nul(comm).len().min(COMM - 1);
         if end == 0 || tid == Tid::IDLE || comm[..end] == *b"<...>" {
             return;
@@ -404,21 +409,21 @@ impl Decoder {
     }
 
     /// Sets the process of a task.
-    pub(crate) fn process(&mut self, tid: Tid, process: u32) {
+    pub(crate) fn set_process(&mut self, tid: Tid, process: u32) {
         if self.processes.len() < MOST_PROCESSES_BEHIND {
             self.processes.insert(tid, process);
         }
     }
 
     /// Sets the name of an interrupt.
-    pub(crate) fn irq(&mut self, irq: u32, name: &[u8]) {
+    pub(crate) fn set_irq_name(&mut self, irq: u32, name: &[u8]) {
         if !name.is_empty() && !self.irqs.contains_key(&irq) && self.irqs.len() < MOST_NAMES {
-            self.irqs.insert(irq, lossy(name));
+            self.irqs.insert(irq, to_lossy_string(name));
         }
     }
 
     /// The number for a name in place of an address: constant per name.
-    pub(crate) fn intern(&mut self, name: &[u8]) -> Option<i64> {
+    pub(crate) fn intern_name(&mut self, name: &[u8]) -> Option<i64> {
         let next = self.interned.len();
         let place = match self.interned.get(name) {
             Some(place) => *place,
@@ -431,7 +436,7 @@ impl Decoder {
         Some((FIRST_INTERNED + u64::from(place)) as i64)
     }
 
-    fn learn(
+    fn learn_names(
         &mut self,
         meaning: Meaning,
         vector: Option<&'static str>,
@@ -440,7 +445,7 @@ impl Decoder {
     ) {
         match (what, vector) {
             (EventKind::IrqEntry { irq }, _) if meaning.slots()[1].form == FieldEncoding::Text => {
-                self.irq(*irq, values.texts[1]);
+                self.set_irq_name(*irq, values.texts[1]);
             }
             (EventKind::VectorEntry { vector }, Some(name))
                 if !self.vectors.contains_key(vector) =>
@@ -468,7 +473,7 @@ impl Decoder {
         if !self.calls.is_futex(number) {
             return;
         }
-        let op = futex(args[1]);
+        let op = futex_kind(args[1]);
         if self.futexes.len() < MOST_TASKS {
             self.futexes.insert(tid, op);
         }
@@ -494,18 +499,18 @@ impl Decoder {
     fn on_cpu(&mut self, head: Head) {
         let (first, last) = self.first.get_or_insert((head.at, head.at));
         (*first, *last) = ((*first).min(head.at), (*last).max(head.at));
-        if let Some(cpu) = self.cpu(head.cpu) {
+        if let Some(cpu) = self.cpu_mut(head.cpu) {
             (cpu.began, cpu.last) = (true, head.at);
             cpu.recorded += 1;
         }
     }
 
     /// Adds the CPU, even without events.
-    pub(crate) fn has_cpu(&mut self, cpu: u16) {
-        let _ = self.cpu(cpu);
+    pub(crate) fn add_cpu(&mut self, cpu: u16) {
+        let _ = self.cpu_mut(cpu);
     }
 
-    fn cpu(&mut self, cpu: u16) -> Option<&mut DecodedCpu> {
+    fn cpu_mut(&mut self, cpu: u16) -> Option<&mut DecodedCpu> {
         let place = usize::from(cpu);
         if place >= self.cpus.len() {
             if place >= MOST_CPUS {
@@ -517,7 +522,7 @@ impl Decoder {
     }
 
     /// The first and the last instant of a record.
-    pub(crate) fn covered(&self) -> Option<(i64, i64)> {
+    pub(crate) fn covered_span(&self) -> Option<(i64, i64)> {
         self.first
     }
 
@@ -527,12 +532,12 @@ impl Decoder {
     }
 
     /// Records that are unreadable, or lack fields that their meaning needs.
-    pub(crate) fn unreadable(&self) -> u64 {
+    pub(crate) fn unreadable_count(&self) -> u64 {
         self.tracepoints.iter().fold(self.unreadable, |sum, known| sum.saturating_add(known.broken))
     }
 
     /// All reasons why events may be missing; `dropped` events were out of order.
-    pub(crate) fn missing(&self, dropped: u64) -> Vec<Missing> {
+    pub(crate) fn missing_events(&self, dropped: u64) -> Vec<Missing> {
         let lost =
             self.cpus.iter().fold(self.lost_anywhere, |sum, cpu| sum.saturating_add(cpu.lost));
         let counted = |count: u64, of: fn(u64) -> Missing| (count > 0).then(|| of(count));
@@ -540,18 +545,18 @@ impl Decoder {
             count: lost,
             at_least: self.lost_uncounted || self.lost_anywhere > 0,
         });
-        let all = [
+        let missing_reasons = [
             self.cut_off.clone().map(|why| Missing::End { why }),
             lost,
-            counted(self.unreadable(), |count| Missing::Unreadable { count }),
+            counted(self.unreadable_count(), |count| Missing::Unreadable { count }),
             counted(dropped, |count| Missing::OutOfOrder { count }),
             self.entries.map(|(stated, found)| Missing::Entries { stated, found }),
         ];
-        all.into_iter().flatten().collect()
+        missing_reasons.into_iter().flatten().collect()
     }
 
     /// The sources with their events and losses.
-    pub(crate) fn sources(&self) -> Vec<RecordedSource> {
+    pub(crate) fn recorded_sources(&self) -> Vec<RecordedSource> {
         let cpus = self.cpus.iter().enumerate();
         let used = cpus.filter(|(_, cpu)| cpu.began || cpu.lost > 0);
         used.map(|(number, cpu)| RecordedSource {
@@ -564,18 +569,18 @@ impl Decoder {
         .collect()
     }
 
-    pub(crate) fn cpus(&self) -> CpuSet {
+    pub(crate) fn cpu_set(&self) -> CpuSet {
         let mut cpus = CpuSet::new();
         (0..self.cpus.len()).for_each(|cpu| cpus.insert(cpu));
         cpus
     }
 
-    pub(crate) fn counts(&self) -> BTreeMap<String, TracepointCount> {
+    pub(crate) fn tracepoint_counts(&self) -> BTreeMap<String, TracepointCount> {
         self.tracepoints.iter().map(|known| (known.name.clone(), known.count)).collect()
     }
 
     /// The groups whose events are complete.
-    pub(crate) fn groups(&self) -> Vec<Group> {
+    pub(crate) fn complete_groups(&self) -> Vec<Group> {
         let has = |meaning: &Meaning| {
             self.tracepoints.iter().any(|known| known.meaning == Some(*meaning))
         };
@@ -584,7 +589,7 @@ impl Decoder {
             Group::Syscall => calls,
             Group::Futex => calls && self.calls.knows_futex(),
             _ => {
-                let needed = essential(*group);
+                let needed = required_events(*group);
                 !needed.is_empty() && needed.iter().all(has)
             }
         };
@@ -603,10 +608,10 @@ impl Decoder {
         self.has_calls() && !self.calls.has_names()
     }
 
-    pub(crate) fn names(&self) -> Names {
+    pub(crate) fn collect_names(&self) -> Names {
         let mut tasks: BTreeMap<Tid, TaskName> = BTreeMap::new();
         for (tid, comm) in &self.comms {
-            tasks.entry(*tid).or_default().comm = lossy(until_nul(comm));
+            tasks.entry(*tid).or_default().comm = to_lossy_string(until_nul(comm));
         }
         for (tid, process) in &self.processes {
             tasks.entry(*tid).or_default().process = *process;
@@ -620,9 +625,9 @@ impl Decoder {
             irqs: self.irqs.clone(),
             vectors: self.vectors.clone(),
             softirqs: SOFTIRQS.iter().zip(0..).map(|(name, at)| (at, (*name).to_owned())).collect(),
-            syscalls: self.calls.names(),
+            syscalls: self.calls.call_names(),
             symbols: interned
-                .map(|(name, place)| (FIRST_INTERNED + u64::from(*place), lossy(name)))
+                .map(|(name, place)| (FIRST_INTERNED + u64::from(*place), to_lossy_string(name)))
                 .chain(self.symbols.iter().map(|(address, name)| (*address, name.clone())))
                 .collect(),
             ..Names::default()
@@ -636,7 +641,7 @@ fn shows_enabled(context: CpuContext) -> bool {
 }
 
 /// The events that a group needs for an absence to be significant.
-fn essential(group: Group) -> &'static [Meaning] {
+fn required_events(group: Group) -> &'static [Meaning] {
     use Meaning::*;
     match group {
         Group::Sched => &[Switch],
@@ -664,7 +669,7 @@ fn essential(group: Group) -> &'static [Meaning] {
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-fn lossy(bytes: &[u8]) -> String {
+fn to_lossy_string(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 

@@ -47,7 +47,7 @@ pub struct TraceFacts {
 
 impl TraceFacts {
     /// Whether the tracepoint was enabled: it has records, or the file says so.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn has_tracepoint(&self, name: &str) -> bool {
         self.tracepoints.keys().any(|full| full.rsplit(':').next() == Some(name))
     }
 }

@@ -65,7 +65,7 @@ impl RecordFormat {
             } else if let Some(print) = line.strip_prefix("print fmt:") {
                 format.print = print.trim().to_owned();
             } else if format.fields.len() < MOST_FIELDS {
-                format.fields.extend(field(line));
+                format.fields.extend(parse_field(line));
             }
         }
         format.id = id?;
@@ -73,7 +73,7 @@ impl RecordFormat {
     }
 
     /// The position of a field; `args[1]` is an element of an array.
-    pub fn field(&self, name: &str) -> Option<FieldPosition> {
+    pub fn find_field(&self, name: &str) -> Option<FieldPosition> {
         let whole = |name: &str| self.fields.iter().find(|declared| declared.name == name);
         if let Some(declared) = whole(name) {
             return Some(declared.field);
@@ -87,17 +87,17 @@ impl RecordFormat {
 
     /// Its own fields in order, without the common ones.
     pub(crate) fn own_fields(&self) -> impl Iterator<Item = (&str, FieldPosition)> {
-        self.own().map(|declared| (declared.name.as_str(), declared.field))
+        self.specific_fields().map(|declared| (declared.name.as_str(), declared.field))
     }
 
-    fn own(&self) -> impl Iterator<Item = &Declared> {
+    fn specific_fields(&self) -> impl Iterator<Item = &Declared> {
         self.fields.iter().filter(|declared| !declared.name.starts_with("common_"))
     }
 
     /// The format for displaying records of this tracepoint.
-    pub fn describe(&self, name: String) -> TracepointFormat {
+    pub fn to_tracepoint_format(&self, name: String) -> TracepointFormat {
         let behind_common = |declared: &&Declared| declared.field.offset >= RecordBytes::COMMON;
-        let fields = self.own().filter(behind_common).filter_map(|declared| {
+        let fields = self.specific_fields().filter(behind_common).filter_map(|declared| {
             let (offset, size) = (declared.field.offset, declared.field.size);
             let (offset, size) = (u16::try_from(offset).ok()?, u16::try_from(size).ok()?);
             Some(RecordField { name: declared.name.clone(), offset, size, kind: declared.kind })
@@ -107,22 +107,23 @@ impl RecordFormat {
 
     /// The names of its own fields.
     pub fn field_names(&self) -> Vec<&str> {
-        self.own().map(|declared| declared.name.as_str()).collect()
+        self.specific_fields().map(|declared| declared.name.as_str()).collect()
     }
 
     /// The number of bytes after the common fields needed to display a record.
     pub fn shown_bytes(&self) -> usize {
         let is_text = |of: &Declared| matches!(of.kind, FieldKind::TextAt | FieldKind::TextBehind);
-        if self.own().any(is_text) {
+        if self.specific_fields().any(is_text) {
             return RecordBytes::MAX;
         }
-        let ends = self.own().map(|declared| declared.field.offset + declared.field.size);
+        let ends =
+            self.specific_fields().map(|declared| declared.field.offset + declared.field.size);
         ends.max().unwrap_or(0).saturating_sub(RecordBytes::COMMON).min(RecordBytes::MAX)
     }
 }
 
 /// `field:char prev_comm[16]; offset:8; size:16; signed:0;`
-fn field(line: &str) -> Option<Declared> {
+fn parse_field(line: &str) -> Option<Declared> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declaration = parts.next()?;
     let number = |part: Option<&str>, key: &str| {
@@ -141,12 +142,12 @@ fn field(line: &str) -> Option<Declared> {
         () => ValuePlace::Here,
     };
     let field = FieldPosition { offset, size, signed, place };
-    let kind = kind(declaration, field);
+    let kind = field_kind(declaration, field);
     Some(Declared { name: name.to_owned(), count: count.max(1), field, kind })
 }
 
 /// The display of a field, by its type in C.
-fn kind(declaration: &str, field: FieldPosition) -> FieldKind {
+fn field_kind(declaration: &str, field: FieldPosition) -> FieldKind {
     let is_text = declaration
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .any(|word| word == "char");
@@ -166,21 +167,21 @@ fn kind(declaration: &str, field: FieldPosition) -> FieldKind {
 impl FieldPosition {
     /// The number in this field; `None` if the record is too short, or it is not a number.
     #[inline]
-    pub fn number(self, record: &[u8], order: ByteOrder) -> Option<i64> {
+    pub fn read_number(self, record: &[u8], order: ByteOrder) -> Option<i64> {
         if !(1..=8).contains(&self.size) {
             return None;
         }
-        let number = order.at(record, self.offset, self.size)? as i64;
+        let number = order.unsigned_at(record, self.offset, self.size)? as i64;
         let unused = 64 - 8 * self.size as u32;
         Some(if self.signed { number << unused >> unused } else { number })
     }
 
     /// The bytes in the field, or referred to by it, up to the first NUL.
     #[inline]
-    pub fn text(self, record: &[u8], order: ByteOrder) -> &[u8] {
+    pub fn read_text(self, record: &[u8], order: ByteOrder) -> &[u8] {
         let place = || {
-            let there = order.at(record, self.offset, self.size.min(4))?;
-            let (offset, length) = (there as usize & 0xffff, there as usize >> 16 & 0xffff);
+            let location = order.unsigned_at(record, self.offset, self.size.min(4))?;
+            let (offset, length) = (location as usize & 0xffff, location as usize >> 16 & 0xffff);
             let from = match self.place {
                 ValuePlace::Behind => self.offset + self.size + offset,
                 _ => offset,
@@ -215,21 +216,25 @@ mod tests {
         let format = RecordFormat::parse(SWITCH).unwrap();
         assert_eq!((format.id, format.name.as_str()), (316, "sched_switch"));
         assert_eq!(format.print, "\"x\"");
-        assert_eq!(format.field("args[1]").map(|field| (field.offset, field.size)), Some((48, 8)));
-        assert_eq!(format.field("args[2]"), None);
+        assert_eq!(
+            format.find_field("args[1]").map(|field| (field.offset, field.size)),
+            Some((48, 8))
+        );
+        assert_eq!(format.find_field("args[2]"), None);
         let mut record = [0; 76];
         record[8..11].copy_from_slice(b"cat");
         record[24..28].copy_from_slice(&(-3i32).to_le_bytes());
         record[56..60].copy_from_slice(&(4u32 << 16 | 64).to_le_bytes());
         record[60..64].copy_from_slice(&(9u32 << 16 | 4).to_le_bytes());
         record[64..76].copy_from_slice(b"eth\0label\0..");
-        let text = |name: &str| format.field(name).unwrap().text(&record, ByteOrder::Little);
+        let text =
+            |name: &str| format.find_field(name).unwrap().read_text(&record, ByteOrder::Little);
         assert_eq!((text("prev_comm"), text("name")), (&b"cat"[..], &b"eth"[..]));
         assert_eq!(text("label"), b"label");
-        let pid = format.field("prev_pid").unwrap();
-        assert_eq!(pid.number(&record, ByteOrder::Little), Some(-3));
-        assert_eq!(pid.number(&record, ByteOrder::Big), Some(-0x0200_0001));
-        assert_eq!(pid.number(&record[..20], ByteOrder::Little), None);
+        let pid = format.find_field("prev_pid").unwrap();
+        assert_eq!(pid.read_number(&record, ByteOrder::Little), Some(-3));
+        assert_eq!(pid.read_number(&record, ByteOrder::Big), Some(-0x0200_0001));
+        assert_eq!(pid.read_number(&record[..20], ByteOrder::Little), None);
         let own: Vec<&str> = format.own_fields().map(|(name, _)| name).collect();
         assert_eq!(own, ["prev_comm", "prev_pid", "hrtimer", "args", "name", "label"]);
     }
@@ -248,7 +253,7 @@ mod tests {
                     late;\toffset:200;\tsize:1;\tsigned:0;\n";
         let format = RecordFormat::parse(text).unwrap();
         use FieldKind::*;
-        let shown = format.describe("kmem:kmalloc".to_owned()).fields;
+        let shown = format.to_tracepoint_format("kmem:kmalloc".to_owned()).fields;
         let kinds: Vec<(&str, FieldKind)> =
             shown.iter().map(|field| (field.name.as_str(), field.kind)).collect();
         let expected = [
@@ -274,12 +279,13 @@ mod tests {
         ) {
             if let Some(format) = RecordFormat::parse(&text) {
                 for Declared { field, .. } in &format.fields {
-                    field.number(&record, ByteOrder::Big);
-                    field.text(&record, ByteOrder::Little);
+                    field.read_number(&record, ByteOrder::Big);
+                    field.read_text(&record, ByteOrder::Little);
                 }
-                format.field("a[1]");
+                format.find_field("a[1]");
                 prop_assert!(format.shown_bytes() <= RecordBytes::MAX);
-                format.describe(String::new()).describe(&RecordBytes::new(&record));
+                format.to_tracepoint_format(String::new())
+                    .format_fields(&RecordBytes::new(&record));
             }
         }
     }

@@ -34,44 +34,44 @@ impl EventFormats {
     /// Reads the header of pages; that of events is known.
     pub(crate) fn header_pages(&mut self, cursor: &mut FileCursor<'_>) -> Result<(), TraceError> {
         let at = cursor.at;
-        if cursor.text(16)? != "header_page" {
-            return Err(self.damaged(at, "the description of pages is missing"));
+        if cursor.read_text(16)? != "header_page" {
+            return Err(self.damaged_error(at, "the description of pages is missing"));
         }
-        let size = cursor.number(8)?;
+        let size = cursor.read_number(8)?;
         let text = cursor.at_most(size, MOST_FORMAT)?;
         self.shape = PageShape::parse(&String::from_utf8_lossy(&text), self.long, self.order);
         let at = cursor.at;
-        if cursor.text(16)? != "header_event" {
-            return Err(self.damaged(at, "the description of events is missing"));
+        if cursor.read_text(16)? != "header_event" {
+            return Err(self.damaged_error(at, "the description of events is missing"));
         }
-        let size = cursor.number(8)?;
+        let size = cursor.read_number(8)?;
         cursor.skip(size);
         Ok(())
     }
 
     /// Reads the descriptions of the records that tracers write, and of prints.
     pub(crate) fn of_tracers(&mut self, cursor: &mut FileCursor<'_>) -> Result<(), TraceError> {
-        let count = cursor.number(4)?;
+        let count = cursor.read_number(4)?;
         for _ in 0..count.min(MOST_FORMATS as u64) {
-            self.format("ftrace", cursor)?;
+            self.read_format("ftrace", cursor)?;
         }
         Ok(())
     }
 
     pub(crate) fn of_systems(&mut self, cursor: &mut FileCursor<'_>) -> Result<(), TraceError> {
-        let systems = cursor.number(4)?;
+        let systems = cursor.read_number(4)?;
         for _ in 0..systems.min(MOST_FORMATS as u64) {
-            let system = cursor.text(MOST_TEXT)?;
-            let events = cursor.number(4)?;
+            let system = cursor.read_text(MOST_TEXT)?;
+            let events = cursor.read_number(4)?;
             for _ in 0..events.min(MOST_FORMATS as u64) {
-                self.format(&system, cursor)?;
+                self.read_format(&system, cursor)?;
             }
         }
         Ok(())
     }
 
-    fn format(&mut self, system: &str, cursor: &mut FileCursor<'_>) -> Result<(), TraceError> {
-        let size = cursor.number(8)?;
+    fn read_format(&mut self, system: &str, cursor: &mut FileCursor<'_>) -> Result<(), TraceError> {
+        let size = cursor.read_number(8)?;
         let text = cursor.at_most(size, MOST_FORMAT)?;
         let format = RecordFormat::parse(&String::from_utf8_lossy(&text));
         if let Some(format) = format.filter(|_| self.layouts.len() < MOST_FORMATS) {
@@ -80,7 +80,7 @@ impl EventFormats {
         Ok(())
     }
 
-    fn damaged(&self, at: u64, why: &str) -> TraceError {
+    fn damaged_error(&self, at: u64, why: &str) -> TraceError {
         TraceError::Damaged { format: self.of, at, why: why.to_owned() }
     }
 }

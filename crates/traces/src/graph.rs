@@ -61,16 +61,20 @@ impl GraphCpu {
 
     /// The function in this depth ended; returns the first system call in the outermost one, once
     /// that has.
-    fn ended(&mut self, depth: usize, took: Option<i64>) -> Option<CallPath> {
+    fn on_function_end(&mut self, depth: usize, took: Option<i64>) -> Option<CallPath> {
         let of_depth = |of: &&mut (String, u32, _)| of.1 as usize == depth;
         if let Some(of) = self.tree.iter_mut().rev().find(of_depth) {
             of.2 = took;
         }
         let tree = if depth == 0 { std::mem::take(&mut self.tree) } else { return None };
         let first = tree.iter().find_map(|(function, ..)| system_call_of(function))?;
-        let all: Option<Vec<(&str, u32, i64)>> =
+        let finished_calls: Option<Vec<(&str, u32, i64)>> =
             tree.iter().map(|(name, depth, took)| Some((&**name, *depth, (*took)?))).collect();
-        CallPath::find(first, "function_graph", &all.filter(|all| all.len() < TREE)?)
+        CallPath::find_call(
+            first,
+            "function_graph",
+            &finished_calls.filter(|all| all.len() < TREE)?,
+        )
     }
 }
 
@@ -86,7 +90,7 @@ pub(crate) struct Graph {
 
 impl Graph {
     /// Takes a line; false beyond the limit of CPUs.
-    pub(crate) fn take(&mut self, line: &GraphLine<'_>) -> bool {
+    pub(crate) fn on_line(&mut self, line: &GraphLine<'_>) -> bool {
         if self.cpus.len() >= CPUS && !self.cpus.contains_key(&line.cpu) {
             return false;
         }
@@ -119,7 +123,9 @@ impl Graph {
             GraphCall::Leave => {
                 let call = cpu.calls.pop();
                 let depth = cpu.calls.len();
-                if let Some(path) = call.as_ref().and_then(|_| cpu.ended(depth, line.took)) {
+                if let Some(path) =
+                    call.as_ref().and_then(|_| cpu.on_function_end(depth, line.took))
+                {
                     self.kept += path.functions.len();
                     self.paths.extend(Some(path).filter(|_| self.kept <= TREES));
                 }
@@ -132,17 +138,17 @@ impl Graph {
             *within = within.saturating_add(took);
             format!(" ‹ {caller}")
         });
-        let longest = self.longest.get(KEPT - 1).map_or(0, |least| least.span().ns());
+        let longest = self.longest.get(KEPT - 1).map_or(0, |least| least.duration().ns());
         if own > longest {
             let from = at.max(0);
             let to = MonotonicNs(from.saturating_add(own));
-            let until = TraceMoment::until(MomentSource::FunctionGraph, to, Nanos(own), tid);
+            let until = TraceMoment::from_end(MomentSource::FunctionGraph, to, Nanos(own), tid);
             let words = format!(
                 "{name}{}, {own} ns of its own, the tracer's cost of each call included",
                 caller.unwrap_or_default()
             );
             let moment = TraceMoment { cpu: Some(line.cpu), words, ..until };
-            let place = self.longest.partition_point(|other| other.span().ns() >= own);
+            let place = self.longest.partition_point(|other| other.duration().ns() >= own);
             self.longest.insert(place, moment);
             self.longest.truncate(KEPT);
         }
@@ -150,7 +156,7 @@ impl Graph {
     }
 
     /// The longest calls, which are no longer kept here.
-    pub(crate) fn end(&mut self) -> Vec<TraceMoment> {
+    pub(crate) fn take_longest_calls(&mut self) -> Vec<TraceMoment> {
         std::mem::take(&mut self.longest)
     }
 }

@@ -4,7 +4,7 @@ use crate::bytes::ByteOrder;
 use crate::decoder::{Decoder, Head};
 use crate::format::{FieldPosition, RecordFormat};
 use crate::graph::{GraphCall, GraphLine};
-use crate::meaning::{FieldEncoding, Meaning, SLOTS, Values, tid};
+use crate::meaning::{FieldEncoding, Meaning, SLOTS, Values, to_tid};
 use crate::task_state::StateBits;
 use punctual_core::event::{CpuContext, Event};
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ enum Tracer {
 
 impl Tracer {
     /// The kind, and the fields that are read.
-    fn of(system: &str, name: &str) -> Option<(Tracer, &'static [&'static str])> {
+    fn from_name(system: &str, name: &str) -> Option<(Tracer, &'static [&'static str])> {
         Some(match name {
             _ if system != "ftrace" => return None,
             "function" => (Tracer::Function, &["ip", "parent_ip"]),
@@ -65,18 +65,22 @@ pub(crate) struct TracepointLayout {
 
 impl TracepointLayout {
     pub(crate) fn new(system: &str, format: &RecordFormat, long: usize) -> TracepointLayout {
-        let meaning = Meaning::of(Some(system), &format.name);
+        let meaning = Meaning::from_tracepoint(Some(system), &format.name);
         let mut fields = [None; SLOTS];
         for (place, slot) in meaning.map_or(&[][..], Meaning::slots).iter().enumerate() {
-            fields[place] = slot.names.split('|').find_map(|name| format.field(name));
+            fields[place] = slot.names.split('|').find_map(|name| format.find_field(name));
         }
-        let tracer = Tracer::of(system, &format.name);
+        let tracer = Tracer::from_name(system, &format.name);
         for (place, name) in tracer.map_or(&[][..], |(_, names)| names).iter().enumerate() {
-            fields[place] = format.field(name);
+            fields[place] = format.find_field(name);
         }
-        let mut own = format.own_fields().filter(|(name, _)| !is_number_of_call(name));
-        let number = ["__syscall_nr", "nr"].iter().find_map(|name| format.field(name));
-        let call = [number, own.next().map(|(_, field)| field), own.next().map(|(_, field)| field)];
+        let mut argument_fields = format.own_fields().filter(|(name, _)| !is_number_of_call(name));
+        let number = ["__syscall_nr", "nr"].iter().find_map(|name| format.find_field(name));
+        let call = [
+            number,
+            argument_fields.next().map(|(_, field)| field),
+            argument_fields.next().map(|(_, field)| field),
+        ];
         TracepointLayout {
             system: system.to_owned(),
             name: format.name.clone(),
@@ -85,9 +89,9 @@ impl TracepointLayout {
             long,
             fields,
             call,
-            pid: format.field("common_pid"),
-            context: ["common_flags", "common_preempt_count"].map(|name| format.field(name)),
-            site: ["call_site", "caller_offs"].iter().find_map(|name| format.field(name)),
+            pid: format.find_field("common_pid"),
+            context: ["common_flags", "common_preempt_count"].map(|name| format.find_field(name)),
+            site: ["call_site", "caller_offs"].iter().find_map(|name| format.find_field(name)),
             state: match meaning {
                 Some(Meaning::Switch) => StateBits::of_print_format(&format.print),
                 _ => StateBits::default(),
@@ -98,13 +102,13 @@ impl TracepointLayout {
     }
 
     /// Adds the tracepoint as enabled, even without records.
-    pub(crate) fn was_on(&mut self, decoder: &mut Decoder) {
+    pub(crate) fn mark_enabled(&mut self, decoder: &mut Decoder) {
         let (system, name) = (&self.system, &self.name);
-        self.place.get_or_insert_with(|| decoder.tracepoint(Some(system), name));
+        self.place.get_or_insert_with(|| decoder.intern_tracepoint(Some(system), name));
     }
 
     /// Takes a record; without a thread in `head`, that of the record's common fields is used.
-    pub(crate) fn take(
+    pub(crate) fn decode_record(
         &mut self,
         record: &[u8],
         order: ByteOrder,
@@ -113,16 +117,16 @@ impl TracepointLayout {
         out: &mut VecDeque<Event>,
     ) {
         let (system, name) = (&self.system, &self.name);
-        let place = self.place.get_or_insert_with(|| decoder.tracepoint(Some(system), name));
+        let place = self.place.get_or_insert_with(|| decoder.intern_tracepoint(Some(system), name));
         let Some(place) = *place else {
             decoder.unreadable += 1;
             return;
         };
         if head.tid.is_none() {
-            head.tid = self.pid.and_then(|pid| pid.number(record, order)).and_then(tid);
+            head.tid = self.pid.and_then(|pid| pid.read_number(record, order)).and_then(to_tid);
         }
         let byte =
-            |field: Option<FieldPosition>| field.and_then(|field| field.number(record, order));
+            |field: Option<FieldPosition>| field.and_then(|field| field.read_number(record, order));
         if let [Some(flags), count] = self.context.map(byte) {
             let count = count.unwrap_or_default();
             head.context = Some(CpuContext::of_record(flags as u8, count as u8));
@@ -132,7 +136,7 @@ impl TracepointLayout {
             return self.take_of_tracer(tracer, place, (record, order), head, decoder, out);
         }
         let Some(meaning) = self.meaning else {
-            if decoder.known(place).call.is_some() {
+            if decoder.tracepoint_at(place).call.is_some() {
                 self.take_call(place, record, order, head, decoder, out);
             } else {
                 decoder.pass_with_context(place, head, out);
@@ -146,21 +150,22 @@ impl TracepointLayout {
             let Some(field) = field else { continue };
             match form {
                 FieldEncoding::Comm | FieldEncoding::Text => {
-                    values.texts[slot] = field.text(record, order)
+                    values.texts[slot] = field.read_text(record, order)
                 }
                 FieldEncoding::State => {
-                    let bits = field.number(record, order).map(|bits| match self.counts_states {
-                        true => 1i64.checked_shl(bits as u32).unwrap_or(0) >> 1,
-                        false => bits,
-                    });
-                    values.state = bits.map(|bits| self.state.state(bits));
+                    let bits =
+                        field.read_number(record, order).map(|bits| match self.counts_states {
+                            true => 1i64.checked_shl(bits as u32).unwrap_or(0) >> 1,
+                            false => bits,
+                        });
+                    values.state = bits.map(|bits| self.state.decode_state(bits));
                 }
                 FieldEncoding::Number | FieldEncoding::Pointer | FieldEncoding::Device => {
-                    values.numbers[slot] = field.number(record, order);
+                    values.numbers[slot] = field.read_number(record, order);
                 }
             }
         }
-        decoder.take(place, meaning, head, &values, out);
+        decoder.decode_record(place, meaning, head, &values, out);
     }
 
     /// Whether its records have addresses of functions, whose names are needed with them.
@@ -177,7 +182,7 @@ impl TracepointLayout {
         decoder: &mut Decoder,
         out: &mut VecDeque<Event>,
     ) {
-        let number = |slot: usize| self.fields[slot].and_then(|of| of.number(record, order));
+        let number = |slot: usize| self.fields[slot].and_then(|of| of.read_number(record, order));
         let (first, second) = (number(0).unwrap_or(0), number(1).unwrap_or(0));
         let task = head.tid.map(|tid| ("", tid.0));
         let call = GraphLine {
@@ -191,8 +196,8 @@ impl TracepointLayout {
             Tracer::Function => {
                 let called = decoder.function_at(first as u64);
                 let site = format!("{called} ‹ {}", decoder.function_at(second as u64));
-                let site = decoder.intern(site.as_bytes()).unwrap_or_default() as u64;
-                return decoder.function(place, Head { site, ..head }, out);
+                let site = decoder.intern_name(site.as_bytes()).unwrap_or_default() as u64;
+                return decoder.on_function_line(place, Head { site, ..head }, out);
             }
             Tracer::Stack => {
                 let from = self.fields[1].map_or(record.len(), |field| field.offset);
@@ -200,18 +205,18 @@ impl TracepointLayout {
                 let count = usize::try_from(first).unwrap_or(0).min(FRAMES);
                 let frames: Vec<Vec<u8>> = addresses
                     .take(count)
-                    .map(|address| decoder.function_at(order.unsigned(address)).into_bytes())
+                    .map(|address| decoder.function_at(order.read_unsigned(address)).into_bytes())
                     .collect();
-                decoder.stack(&frames, head, out);
+                decoder.on_stack(&frames, head, out);
             }
             Tracer::GraphEntry => {
                 let name = decoder.function_at(first as u64);
-                decoder.graph.take(&GraphLine { what: GraphCall::Enter(&name), ..call });
+                decoder.graph.on_line(&GraphLine { what: GraphCall::Enter(&name), ..call });
             }
             Tracer::GraphExit => {
                 let took = second.checked_sub(first).filter(|took| *took >= 0);
                 let at = took.and_then(|took| head.at.checked_sub(took));
-                decoder.graph.take(&GraphLine { at, took, what: GraphCall::Leave, ..call });
+                decoder.graph.on_line(&GraphLine { at, took, what: GraphCall::Leave, ..call });
             }
             Tracer::Timerlat => {
                 let context = if second == 1 { "thread" } else { "irq" };
@@ -225,7 +230,7 @@ impl TracepointLayout {
                 decoder.marks.line_of_tracer(head, text.as_bytes());
             }
         }
-        decoder.pass(place, head);
+        decoder.count_record(place, head);
     }
 
     fn take_call(
@@ -238,7 +243,7 @@ impl TracepointLayout {
         out: &mut VecDeque<Event>,
     ) {
         let number =
-            |field: Option<FieldPosition>| field.and_then(|field| field.number(record, order));
+            |field: Option<FieldPosition>| field.and_then(|field| field.read_number(record, order));
         let mut values = Values::default();
         values.numbers[1] = number(self.call[1]);
         values.numbers[2] = number(self.call[2]);

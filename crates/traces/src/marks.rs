@@ -2,7 +2,7 @@
 //! hwlat tracers, heads of the latency tracers.
 
 use crate::clock::Head;
-use crate::meaning::{Meaning, Values, tid};
+use crate::meaning::{Meaning, Values, to_tid};
 use punctual_core::event::{
     LateTimer, MomentSource, Noise, NoiseKind, Tid, TraceMoment, marker_of_cyclictest,
 };
@@ -31,10 +31,10 @@ pub(crate) struct MomentMarks {
 
 impl MomentMarks {
     /// In the order of their instants.
-    pub(crate) fn moments(&self) -> Vec<TraceMoment> {
-        let mut all = self.moments.clone();
-        all.sort_by_key(|moment| (moment.from, moment.to));
-        all
+    pub(crate) fn sorted_moments(&self) -> Vec<TraceMoment> {
+        let mut sorted_moments = self.moments.clone();
+        sorted_moments.sort_by_key(|moment| (moment.from, moment.to));
+        sorted_moments
     }
 
     /// Of each source the longest are kept.
@@ -43,9 +43,9 @@ impl MomentMarks {
         if self.moments.iter().filter(of_source).count() >= MOMENTS {
             let places = self.moments.iter().enumerate();
             let same = places.filter(|(_, other)| other.source == moment.source);
-            let shortest = same.min_by_key(|(_, other)| other.span());
-            match shortest.map(|(place, other)| (place, other.span())) {
-                Some((place, span)) if span < moment.span() => self.moments.swap_remove(place),
+            let shortest = same.min_by_key(|(_, other)| other.duration());
+            match shortest.map(|(place, other)| (place, other.duration())) {
+                Some((place, span)) if span < moment.duration() => self.moments.swap_remove(place),
                 _ => return,
             };
         }
@@ -53,14 +53,14 @@ impl MomentMarks {
     }
 
     /// A record whose tracepoint is about moments.
-    pub(crate) fn take(&mut self, meaning: Meaning, head: Head, values: &Values<'_>) {
+    pub(crate) fn on_record(&mut self, meaning: Meaning, head: Head, values: &Values<'_>) {
         let n = |slot: usize| values.numbers[slot];
         let noise = |what: NoiseKind, from: Option<i64>, own: Option<i64>| {
             let (from, own) = (MonotonicNs(from?), Nanos(own.filter(|own| *own >= 0)?));
             Some(Noise { what, from, own })
         };
         let found = match meaning {
-            Meaning::Print => return self.print(head, values.texts[0]),
+            Meaning::Print => return self.on_marker(head, values.texts[0]),
             Meaning::SampleThreshold => return self.of_osnoise(head, n(0), n(1)),
             Meaning::NmiNoise => noise(NoiseKind::Nmi, n(0), n(1)),
             Meaning::IrqNoise => n(0)
@@ -70,7 +70,7 @@ impl MomentMarks {
                 .and_then(|of| u8::try_from(of).ok())
                 .and_then(|of| noise(NoiseKind::Softirq(of), n(1), n(2))),
             Meaning::ThreadNoise => {
-                n(1).and_then(tid).and_then(|tid| noise(NoiseKind::Thread(tid), n(2), n(3)))
+                n(1).and_then(to_tid).and_then(|tid| noise(NoiseKind::Thread(tid), n(2), n(3)))
             }
             _ => None,
         };
@@ -84,13 +84,13 @@ impl MomentMarks {
         }
     }
 
-    fn print(&mut self, head: Head, text: &[u8]) {
+    fn on_marker(&mut self, head: Head, text: &[u8]) {
         let Some((latency, _)) = marker_of_cyclictest(text) else { return };
         let Some(tid) = head.tid else { return };
         let took = Nanos(latency.saturating_mul(1_000));
         let text = String::from_utf8_lossy(text);
-        let words = shortened(text.find("hit latency").map_or("", |at| &text[at..]));
-        let until = TraceMoment::until(MomentSource::Marker, MonotonicNs(head.at), took, tid);
+        let words = shorten_words(text.find("hit latency").map_or("", |at| &text[at..]));
+        let until = TraceMoment::from_end(MomentSource::Marker, MonotonicNs(head.at), took, tid);
         self.add(TraceMoment { cpu: Some(head.cpu), words, ..until });
     }
 
@@ -98,16 +98,16 @@ impl MomentMarks {
         let (Some(start), Some(took), Some(tid)) = (start, duration, head.tid) else { return };
         let Some(end) = start.checked_add(took).filter(|end| *end >= start) else { return };
         let (from, to) = (MonotonicNs(start), MonotonicNs(end));
-        let until = TraceMoment::until(MomentSource::Osnoise, to, to - from, tid);
+        let until = TraceMoment::from_end(MomentSource::Osnoise, to, to - from, tid);
         self.add(TraceMoment {
             cpu: Some(head.cpu),
-            noises: self.within(head.cpu, from, to),
+            noises: self.noises_between(head.cpu, from, to),
             ..until
         });
     }
 
     /// The noises of a CPU that began within an interval.
-    fn within(&self, cpu: u16, from: MonotonicNs, to: MonotonicNs) -> Vec<Noise> {
+    fn noises_between(&self, cpu: u16, from: MonotonicNs, to: MonotonicNs) -> Vec<Noise> {
         let of_cpu = self.noises.get(&cpu).into_iter().flatten();
         of_cpu.filter(|noise| noise.from >= from && noise.from < to).copied().collect()
     }
@@ -144,11 +144,11 @@ impl MomentMarks {
         };
         let Some(took) = took.filter(|took| *took >= 0) else { return false };
         let (cpu, to) = (head.cpu, MonotonicNs(head.at));
-        let until = TraceMoment::until(source, to, Nanos(took), tid);
-        let noises = self.within(cpu, MonotonicNs(until.from.0 - STEP), to);
+        let until = TraceMoment::from_end(source, to, Nanos(took), tid);
+        let noises = self.noises_between(cpu, MonotonicNs(until.from.0 - STEP), to);
         let of_timerlat = source == MomentSource::Timerlat;
         let timer = self.timers.get(&cpu).filter(|(of, _)| of_timerlat && *of == number);
-        let (timer, words) = (timer.map(|(_, timer)| *timer), shortened(text));
+        let (timer, words) = (timer.map(|(_, timer)| *timer), shorten_words(text));
         self.add(TraceMoment { cpu: Some(cpu), words, noises, timer, ..until });
         true
     }
@@ -159,7 +159,7 @@ fn gcd(a: i64, b: i64) -> i64 {
 }
 
 /// The first words of a text.
-fn shortened(text: &str) -> String {
+fn shorten_words(text: &str) -> String {
     text.trim().chars().take(WORDS).collect()
 }
 
@@ -188,11 +188,11 @@ const COARSE: i64 = 1_000_000;
 const LINES: u64 = 6;
 
 impl LatencyHead {
-    pub(crate) fn of(tracer: &str) -> LatencyHead {
-        LatencyHead { tracer: shortened(tracer), ..LatencyHead::default() }
+    pub(crate) fn from_tracer(tracer: &str) -> LatencyHead {
+        LatencyHead { tracer: shorten_words(tracer), ..LatencyHead::default() }
     }
 
-    fn source(&self) -> Option<MomentSource> {
+    fn moment_source(&self) -> Option<MomentSource> {
         match self.tracer.to_ascii_lowercase().as_str() {
             "wakeup" | "wakeup_rt" | "wakeup_dl" => Some(MomentSource::WakeupTracer),
             "irqsoff" | "preemptirqsoff" => Some(MomentSource::IrqsoffTracer),
@@ -202,8 +202,8 @@ impl LatencyHead {
     }
 
     /// A line of the head behind `#`; whether it completes the moment.
-    pub(crate) fn comment(&mut self, text: &str) -> bool {
-        let Some(source) = self.source() else { return false };
+    pub(crate) fn read_comment(&mut self, text: &str) -> bool {
+        let Some(source) = self.moment_source() else { return false };
         if let Some(rest) = text.strip_prefix("latency:") {
             let number = rest.split_ascii_whitespace().next().and_then(|us| us.parse().ok());
             let cpu = rest.split_once("CPU#").map(|(_, cpu)| cpu);
@@ -217,8 +217,8 @@ impl LatencyHead {
         if let (Some(task), Some((took, cpu))) = (task, self.latency) {
             let name = task.rsplit_once(" (uid").map_or(task, |(name, _)| name);
             let pid = name.trim().rsplit_once('-').and_then(|(_, pid)| pid.parse().ok());
-            let Some(tid) = pid.and_then(tid) else { return false };
-            let until = TraceMoment::until(source, MonotonicNs(took.ns()), took, tid);
+            let Some(tid) = pid.and_then(to_tid) else { return false };
+            let until = TraceMoment::from_end(source, MonotonicNs(took.ns()), took, tid);
             let words = format!("{}: {} us", self.tracer, took.ns() / 1_000);
             self.moment = Some(TraceMoment { cpu, words, ..until });
             return true;
@@ -227,24 +227,24 @@ impl LatencyHead {
         if let (Some(moment), Some(place)) = (&mut self.moment, text.strip_prefix("=> "))
             && moment.words.len() < WORDS
         {
-            moment.words = format!("{}, {}", moment.words, shortened(place));
+            moment.words = format!("{}, {}", moment.words, shorten_words(place));
             return true;
         }
         false
     }
 
     /// A line of it: `88:120:R + [004] 8238: 0:R`, or another.
-    pub(crate) fn line(&mut self, head: Head, meaning: Option<Meaning>, values: &Values<'_>) {
+    pub(crate) fn on_line(&mut self, head: Head, meaning: Option<Meaning>, values: &Values<'_>) {
         let Some(moment) = &self.moment else { return };
         self.entries.1 += 1;
         self.step = gcd(self.step, head.at);
-        let of = |slot: usize| values.numbers[slot].and_then(tid);
+        let tid_at = |slot: usize| values.numbers[slot].and_then(to_tid);
         let prio = |slot: usize| values.numbers[slot].and_then(|prio| i16::try_from(prio).ok());
         match meaning {
-            Some(Meaning::Wakeup) if of(1) == Some(moment.tid) => {
-                self.woken = of(4).zip(prio(5)).zip(prio(2)).map(|((a, b), c)| (a, b, c));
+            Some(Meaning::Wakeup) if tid_at(1) == Some(moment.tid) => {
+                self.woken = tid_at(4).zip(prio(5)).zip(prio(2)).map(|((a, b), c)| (a, b, c));
             }
-            Some(Meaning::Switch) => self.switched |= of(5) == Some(moment.tid),
+            Some(Meaning::Switch) => self.switched |= tid_at(5) == Some(moment.tid),
             _ => {}
         }
         self.last = if Some(head.cpu) == moment.cpu { head.tid } else { self.last };
@@ -259,11 +259,11 @@ impl LatencyHead {
     }
 
     /// The moment, with what its lines say of it; it is over.
-    pub(crate) fn take(&mut self) -> Option<TraceMoment> {
+    pub(crate) fn take_moment(&mut self) -> Option<TraceMoment> {
         let mut moment = self.moment.take()?;
         let (stated, found) = self.entries;
         moment.missing = stated.saturating_sub(found);
-        let divides = |step: &i64| *step >= COARSE && moment.span().ns() % step == 0;
+        let divides = |step: &i64| *step >= COARSE && moment.duration().ns() % step == 0;
         moment.step = Some(self.step).filter(divides).filter(|_| found >= LINES).map(Nanos);
         Some(moment)
     }

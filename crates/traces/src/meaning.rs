@@ -54,7 +54,7 @@ const fn d(names: &'static str) -> MeaningSlot {
 /// The maximum number of fields of a meaning.
 pub(crate) const SLOTS: usize = 7;
 
-/// The values of the fields of one event, in the order of [`Meaning::slots`].
+/// The values of the fields of one event, in the order of [`Meaning::field_slots`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Values<'a> {
     pub(crate) numbers: [Option<i64>; SLOTS],
@@ -173,7 +173,7 @@ pub(crate) fn vector_name(tracepoint: &str) -> Option<&'static str> {
 
 impl Meaning {
     /// The meaning of a tracepoint; without its system, by name alone.
-    pub(crate) fn of(system: Option<&str>, name: &str) -> Option<Meaning> {
+    pub(crate) fn from_tracepoint(system: Option<&str>, name: &str) -> Option<Meaning> {
         if system.is_none_or(|system| system == "irq_vectors") && vector_name(name).is_some() {
             let entry = name.ends_with("_entry");
             return Some(if entry { Meaning::VectorEntry } else { Meaning::VectorExit });
@@ -221,13 +221,13 @@ impl Meaning {
 
     /// The event; `None` if a field is missing that it needs to be true, and for records without an
     /// event. Instants of timers are as in the file.
-    pub(crate) fn event(self, v: &Values<'_>) -> Option<EventKind> {
+    pub(crate) fn to_event(self, v: &Values<'_>) -> Option<EventKind> {
         let n = |slot: usize| v.numbers[slot];
         let address = |slot: usize| n(slot).map(|number| number as u64);
         let word = |slot: usize| n(slot).and_then(|number| u32::try_from(number).ok());
         let flags = |slot: usize| n(slot).map(|number| number as u32);
         let prio = |slot: usize| n(slot).and_then(|number| i16::try_from(number).ok());
-        let task = |slot: usize| n(slot).and_then(tid);
+        let task = |slot: usize| n(slot).and_then(to_tid);
         let cpu = |slot: usize| n(slot).and_then(|number| u16::try_from(number).ok());
         let small = |slot: usize| n(slot).and_then(|number| u8::try_from(number).ok());
         let instant = |slot: usize| n(slot).map(MonotonicNs);
@@ -342,7 +342,7 @@ impl Meaning {
             Meaning::Packet => {
                 let name = v.texts[1];
                 let end = name.iter().position(u8::is_ascii_whitespace).unwrap_or(name.len());
-                let device = InterfaceName::of(&name[..end]);
+                let device = InterfaceName::from_bytes(&name[..end]);
                 EventKind::PacketReceived { device, bytes: flags(0)? }
             }
             Meaning::Socket => EventKind::SocketReady {
@@ -366,12 +366,12 @@ impl Meaning {
 }
 
 /// A thread's id. Idle tasks are 0; some tools write -1 for an ended thread.
-pub(crate) fn tid(number: i64) -> Option<Tid> {
+pub(crate) fn to_tid(number: i64) -> Option<Tid> {
     u32::try_from(number).ok().filter(|tid| *tid <= i32::MAX as u32).map(Tid)
 }
 
 /// include/uapi/linux/futex.h, without the flags FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
-pub(crate) fn futex(op: u64) -> Futex {
+pub(crate) fn futex_kind(op: u64) -> Futex {
     match op & !(128 | 256) {
         0 | 9 | 11 => Futex::Wait,
         1 | 3 | 4 | 5 | 10 | 12 => Futex::Wake,
@@ -388,22 +388,25 @@ mod tests {
     #[test]
     fn a_field_that_is_missing_makes_no_event() {
         let mut values = Values::default();
-        assert_eq!(Meaning::Switch.event(&values), None);
+        assert_eq!(Meaning::Switch.to_event(&values), None);
         values.numbers = [None, Some(1), Some(120), None, None, Some(7), Some(19)];
         values.state = Some(TaskState::Sleeping);
         let next = Tid(7);
         let prev_state = TaskState::Sleeping;
         let switch = EventKind::Switch { prev_prio: 120, prev_state, next, next_prio: 19 };
-        assert_eq!(Meaning::Switch.event(&values), Some(switch));
+        assert_eq!(Meaning::Switch.to_event(&values), Some(switch));
         values.numbers[5] = Some(-1);
-        assert_eq!(Meaning::Switch.event(&values), None);
+        assert_eq!(Meaning::Switch.to_event(&values), None);
     }
 
     #[test]
     fn names_without_a_system_do() {
-        assert_eq!(Meaning::of(None, "timer_start"), Some(Meaning::TimerStart));
-        assert_eq!(Meaning::of(Some("other"), "timer_start"), None);
-        assert_eq!(Meaning::of(Some("irq_vectors"), "reschedule_exit"), Some(Meaning::VectorExit));
-        assert_eq!(Meaning::of(Some("irq"), "irq_work_entry"), None);
+        assert_eq!(Meaning::from_tracepoint(None, "timer_start"), Some(Meaning::TimerStart));
+        assert_eq!(Meaning::from_tracepoint(Some("other"), "timer_start"), None);
+        assert_eq!(
+            Meaning::from_tracepoint(Some("irq_vectors"), "reschedule_exit"),
+            Some(Meaning::VectorExit)
+        );
+        assert_eq!(Meaning::from_tracepoint(Some("irq"), "irq_work_entry"), None);
     }
 }

@@ -17,7 +17,7 @@ impl PageShape {
     /// Reads the file's text; without it, assumes a page of kernels with longs of `long` bytes.
     pub fn parse(text: &str, long: usize, order: ByteOrder) -> PageShape {
         let format = RecordFormat::parse(&format!("ID: 0\n{text}")).unwrap_or_default();
-        match (format.field("commit"), format.field("data")) {
+        match (format.find_field("commit"), format.find_field("data")) {
             (Some(commit), Some(data)) if commit.size <= 8 => PageShape {
                 commit: commit.offset,
                 commit_size: commit.size,
@@ -69,11 +69,16 @@ impl PageReader {
         let nothing =
             PageReader { shape, begin: 0, time: 0, next: 0, end: 0, lost: None, damaged: true };
         let order = shape.order;
-        let heads = order.at(page, 0, 8).zip(order.at(page, shape.commit, shape.commit_size));
+        let heads = order.unsigned_at(page, 0, 8).zip(order.unsigned_at(
+            page,
+            shape.commit,
+            shape.commit_size,
+        ));
         let Some((begin, commit)) = heads else { return nothing };
         let (next, length) = (shape.data, (commit & LENGTH) as usize);
         let end = next.saturating_add(length);
-        let stored = (commit & STORED != 0).then(|| order.at(page, end, shape.commit_size));
+        let stored =
+            (commit & STORED != 0).then(|| order.unsigned_at(page, end, shape.commit_size));
         PageReader {
             begin,
             time: begin,
@@ -96,14 +101,14 @@ impl PageReader {
                 return std::mem::take(&mut self.damaged).then_some(PageItem::Damaged);
             }
             let order = self.shape.order;
-            let head = order.at(page, self.next, 4)? as u32;
+            let head = order.unsigned_at(page, self.next, 4)? as u32;
             let (kind, delta) = match order {
                 ByteOrder::Little => (head & 31, u64::from(head >> 5)),
                 ByteOrder::Big => (head >> 27, u64::from(head & 0x7ff_ffff)),
             };
-            let long = order.at(page, self.next + 4, 4);
+            let long = order.unsigned_at(page, self.next + 4, 4);
             let (from, size) = match (kind, long) {
-                (29, _) if delta == 0 => return self.finish(),
+                (29, _) if delta == 0 => return self.finish_page(),
                 (29, Some(size)) => (None, 4 + size as usize),
                 (30, Some(high)) => {
                     self.time = self.time.wrapping_add((high << 27) + delta);
@@ -116,26 +121,26 @@ impl PageReader {
                 }
                 (0, Some(size)) => (Some(8), 4 + size as usize),
                 (1..=28, _) => (Some(4), 4 + kind as usize * 4),
-                _ => return self.fail(),
+                _ => return self.fail_page(),
             };
             let at = self.next;
             self.next = at.saturating_add(size.next_multiple_of(4));
             if let Some(from) = from {
                 self.time = self.time.wrapping_add(delta);
                 if size < from || at + size > self.end {
-                    return self.fail();
+                    return self.fail_page();
                 }
                 return Some(PageItem::Record { at: self.time, from: at + from, to: at + size });
             }
         }
     }
 
-    fn finish(&mut self) -> Option<PageItem> {
+    fn finish_page(&mut self) -> Option<PageItem> {
         self.next = self.end;
         std::mem::take(&mut self.damaged).then_some(PageItem::Damaged)
     }
 
-    fn fail(&mut self) -> Option<PageItem> {
+    fn fail_page(&mut self) -> Option<PageItem> {
         (self.next, self.damaged) = (self.end, false);
         Some(PageItem::Damaged)
     }

@@ -25,7 +25,7 @@ use switches::Switches;
 /// Whether a file has the first bytes of this format.
 pub(crate) const FORMAT: Format = Format {
     word: "perf.data",
-    recognizes: |head| head::order(head).is_some(),
+    recognizes: |head| head::detect_order(head).is_some(),
     open: |input| {
         Ok(Box::new(match input {
             Input::File(file) => PerfReader::open(file)?,
@@ -58,12 +58,12 @@ impl PerfReader {
     fn open(file: Box<dyn ReadAt>) -> Result<PerfReader, TraceError> {
         let (head, data) = PerfHead::read(&*file)?;
         let records = Box::new(Sequential { file, at: data.at }.take(data.size));
-        let mut reader = PerfReader::of(head, records);
+        let mut reader = PerfReader::with_records(head, records);
         if reader.head.formats.is_some() {
-            reader.prepare()?;
+            reader.prepare_decoder()?;
             Ok(reader)
         } else if reader.head.attrs.is_empty() {
-            reader.begin()
+            reader.read_prologue()
         } else if reader.head.attrs.iter().any(RecordLayout::shows_switches) {
             (reader.switches, reader.prepared) = (Some(Switches::default()), true);
             Ok(reader)
@@ -76,23 +76,23 @@ impl PerfReader {
     fn open_stream(mut stream: Box<dyn Read>) -> Result<PerfReader, TraceError> {
         let mut bytes = [0; head::PIPE_HEAD as usize];
         stream.read_exact(&mut bytes)?;
-        let order = head::order(&bytes).unwrap_or_default();
-        if order.at(&bytes, 8, 8) != Some(head::PIPE_HEAD) {
+        let order = head::detect_order(&bytes).unwrap_or_default();
+        if order.unsigned_at(&bytes, 8, 8) != Some(head::PIPE_HEAD) {
             return Err(TraceError::NotStreamable(crate::TraceFormat::PerfData));
         }
-        PerfReader::of(PerfHead::new(order), stream).begin()
+        PerfReader::with_records(PerfHead::new(order), stream).read_prologue()
     }
 
     /// Reads up to the first sample, which follows a pipe's statements about itself.
-    fn begin(mut self) -> Result<PerfReader, TraceError> {
-        while !self.prepared && self.take()? {}
+    fn read_prologue(mut self) -> Result<PerfReader, TraceError> {
+        while !self.prepared && self.read_record()? {}
         if !self.prepared {
-            self.prepare()?;
+            self.prepare_decoder()?;
         }
         Ok(self)
     }
 
-    fn of(head: PerfHead, records: Box<dyn Read>) -> PerfReader {
+    fn with_records(head: PerfHead, records: Box<dyn Read>) -> PerfReader {
         PerfReader {
             records: Records::new(records, head.order),
             head,
@@ -106,25 +106,25 @@ impl PerfReader {
         }
     }
 
-    fn clock(&self) -> Option<i32> {
-        self.head.attrs.iter().find(|attr| attr.is_tracepoint()).and_then(|attr| attr.clock())
+    fn clock_id(&self) -> Option<i32> {
+        self.head.attrs.iter().find(|attr| attr.is_tracepoint()).and_then(|attr| attr.clock_id())
     }
 
     /// Passes the state before the first sample to the decoder.
-    fn prepare(&mut self) -> Result<(), TraceError> {
+    fn prepare_decoder(&mut self) -> Result<(), TraceError> {
         self.prepared = true;
         let formats = self.head.formats.as_mut().ok_or_else(without_tracepoints)?;
         if let Some(arch) = &self.head.arch {
             self.decoder.calls.set_machine(arch);
         }
         for (tid, name) in lines_of_tasks(&self.head.comms) {
-            self.decoder.comm(tid, name);
+            self.decoder.set_comm(tid, name);
         }
         for attr in self.head.attrs.iter().filter(|attr| attr.is_tracepoint()) {
             let layout =
                 u16::try_from(attr.config).ok().and_then(|id| formats.layouts.get_mut(&id));
             if let Some(layout) = layout {
-                layout.was_on(&mut self.decoder);
+                layout.mark_enabled(&mut self.decoder);
             }
         }
         Ok(())
@@ -133,38 +133,48 @@ impl PerfReader {
 
 /// Takes one record after the other.
 impl PerfReader {
-    fn take(&mut self) -> Result<bool, TraceError> {
+    fn read_record(&mut self) -> Result<bool, TraceError> {
         let order = self.head.order;
-        match self.records.next().map_err(head::unreadable)? {
+        match self.records.next().map_err(head::unreadable_error)? {
             None => {
-                self.rounds.end();
+                self.rounds.complete_all();
                 return Ok(false);
             }
-            Some(PerfRecord::RoundEnds) => self.rounds.ends(),
-            Some(PerfRecord::RoundComplete) => self.rounds.complete(),
+            Some(PerfRecord::RoundEnds) => self.rounds.on_round_end(),
+            Some(PerfRecord::RoundComplete) => self.rounds.on_round_complete(),
             Some(PerfRecord::TracingData(bytes)) => self.head.tracing_data(&bytes)?,
             Some(PerfRecord::Of(kind, record)) => {
                 let payload = record.get(8..).unwrap_or_default();
                 match kind {
                     kind::ATTR => self.head.add_of_record(payload),
                     kind::FEATURE => {
-                        let feature = order.at(payload, 0, 8).unwrap_or(0);
-                        self.head.feature(feature, payload.get(8..).unwrap_or_default());
+                        let feature = order.unsigned_at(payload, 0, 8).unwrap_or(0);
+                        self.head.read_feature(feature, payload.get(8..).unwrap_or_default());
                     }
                     kind::SAMPLE => {
                         if !self.prepared {
                             let record = record.to_owned();
-                            self.prepare()?;
-                            sample(&mut self.head, &mut self.decoder, &record, &mut self.read);
+                            self.prepare_decoder()?;
+                            decode_sample(
+                                &mut self.head,
+                                &mut self.decoder,
+                                &record,
+                                &mut self.read,
+                            );
                         } else {
-                            sample(&mut self.head, &mut self.decoder, record, &mut self.read);
+                            decode_sample(
+                                &mut self.head,
+                                &mut self.decoder,
+                                record,
+                                &mut self.read,
+                            );
                         }
-                        self.rounds.take(&mut self.read);
+                        self.rounds.add_events(&mut self.read);
                     }
                     kind::ID_INDEX => self.head.id_index(payload),
-                    kind::COMM | kind::FORK => task(kind, payload, order, &mut self.decoder),
+                    kind::COMM | kind::FORK => decode_task(kind, payload, order, &mut self.decoder),
                     kind::LOST | kind::LOST_SAMPLES | kind::THROTTLE | kind::UNTHROTTLE => {
-                        lost(
+                        decode_loss(
                             kind,
                             record,
                             &self.head,
@@ -172,12 +182,12 @@ impl PerfReader {
                             (&mut self.lost, &mut self.throttled),
                             &mut self.read,
                         );
-                        self.rounds.take(&mut self.read);
+                        self.rounds.add_events(&mut self.read);
                     }
                     kind::SWITCH | kind::SWITCH_CPU_WIDE if self.switches.is_some() => {
-                        let attr = self.head.attr(|attr| attr.id_of_other(record, order));
+                        let attr = self.head.find_attr(|attr| attr.id_of_other(record, order));
                         if let Some((switches, attr)) = self.switches.as_mut().zip(attr) {
-                            switches.take(record, attr, order, &mut self.decoder);
+                            switches.add_switch(record, attr, order, &mut self.decoder);
                         }
                     }
                     kind if kind::is_known(kind) => {}
@@ -188,9 +198,9 @@ impl PerfReader {
         Ok(true)
     }
 
-    fn end(&mut self) {
+    fn report_losses(&mut self) {
         if let Some(mut switches) = self.switches.take() {
-            switches.end(&mut self.decoder);
+            switches.add_moments(&mut self.decoder);
         }
         for (cpu, lost) in &self.lost {
             self.decoder.lost_at_least(*cpu, *lost);
@@ -204,44 +214,51 @@ impl PerfReader {
     }
 }
 
-fn sample(head: &mut PerfHead, decoder: &mut Decoder, record: &[u8], out: &mut VecDeque<Event>) {
+fn decode_sample(
+    head: &mut PerfHead,
+    decoder: &mut Decoder,
+    record: &[u8],
+    out: &mut VecDeque<Event>,
+) {
     let order = head.order;
-    let Some(attr) = head.attr(|attr| attr.id_of_sample(record, order)).copied() else { return };
+    let Some(attr) = head.find_attr(|attr| attr.id_of_sample(record, order)).copied() else {
+        return;
+    };
     if !attr.is_tracepoint() {
         return;
     }
-    let Some(sample) = attr.sample(record, order) else {
+    let Some(sample) = attr.read_sample(record, order) else {
         decoder.unreadable += 1;
         return;
     };
     let raw = &record[sample.raw.0..sample.raw.1];
-    let id = order.at(raw, 0, 2).map(|id| id as u16);
+    let id = order.unsigned_at(raw, 0, 2).map(|id| id as u16);
     let layouts = head.formats.as_mut().map(|formats| &mut formats.layouts);
     // The thread is in the record itself: perf's number is that of its own PID namespace.
     let place = Head { at: sample.at, cpu: sample.cpu, ..Head::default() };
     match layouts.zip(id).and_then(|(layouts, id)| layouts.get_mut(&id)) {
-        Some(layout) => layout.take(raw, order, place, decoder, out),
+        Some(layout) => layout.decode_record(raw, order, place, decoder, out),
         None => decoder.unreadable += 1,
     }
 }
 
 /// Reads a name, or the process of a new thread.
-fn task(kind: u32, payload: &[u8], order: ByteOrder, decoder: &mut Decoder) {
-    let number = |at| order.at(payload, at, 4).map(|number| number as u32);
+fn decode_task(kind: u32, payload: &[u8], order: ByteOrder, decoder: &mut Decoder) {
+    let number = |at| order.unsigned_at(payload, at, 4).map(|number| number as u32);
     let (Some(process), Some(second), third) = (number(0), number(4), number(8)) else { return };
     match (kind, third) {
-        (kind::FORK, Some(tid)) => decoder.process(Tid(tid), process),
+        (kind::FORK, Some(tid)) => decoder.set_process(Tid(tid), process),
         (kind::COMM, _) => {
-            decoder.process(Tid(second), process);
+            decoder.set_process(Tid(second), process);
             let name = payload.get(8..).unwrap_or_default();
             let end = name.iter().position(|byte| *byte == 0).unwrap_or(0);
-            decoder.comm(Tid(second), &name[..end]);
+            decoder.set_comm(Tid(second), &name[..end]);
         }
         _ => {}
     }
 }
 
-fn lost(
+fn decode_loss(
     kind: u32,
     record: &[u8],
     head: &PerfHead,
@@ -250,12 +267,12 @@ fn lost(
     out: &mut VecDeque<Event>,
 ) {
     let order = head.order;
-    let Some(attr) = head.attr(|attr| attr.id_of_other(record, order)) else { return };
-    let place = attr.place(record, order);
+    let Some(attr) = head.find_attr(|attr| attr.id_of_other(record, order)) else { return };
+    let place = attr.read_place(record, order);
     let cpu = place.cpu.unwrap_or(0);
     match (kind, place.at) {
-        (kind::LOST, at) => match (order.at(record, 16, 8), at) {
-            (Some(count), Some(at)) => decoder.lost(cpu, at, Some(count), out),
+        (kind::LOST, at) => match (order.unsigned_at(record, 16, 8), at) {
+            (Some(count), Some(at)) => decoder.on_loss(cpu, at, Some(count), out),
             (count, _) => decoder.lost_outside(cpu, count),
         },
         // perf states at the end the total loss of each event, including losses reported by the
@@ -263,14 +280,14 @@ fn lost(
         (kind::LOST_SAMPLES, _) if attr.is_tracepoint() && in_all.len() < MOST_CPUS => {
             let of_id = attr.id_of_other(record, order).and_then(|id| head.cpu_of(id));
             let sum = in_all.entry(of_id.unwrap_or(cpu)).or_default();
-            *sum = sum.saturating_add(order.at(record, 8, 8).unwrap_or(0));
+            *sum = sum.saturating_add(order.unsigned_at(record, 8, 8).unwrap_or(0));
         }
         (kind::THROTTLE, _) if throttled.len() < MOST_CPUS => {
             throttled.insert(cpu);
         }
         (kind::UNTHROTTLE, Some(at)) => {
             throttled.remove(&cpu);
-            decoder.lost(cpu, at, None, out);
+            decoder.on_loss(cpu, at, None, out);
         }
         _ => {}
     }
@@ -284,10 +301,10 @@ fn without_tracepoints() -> TraceError {
 }
 
 impl FormatReader for PerfReader {
-    fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
-        while !self.rounds.give(EVENTS_PER_CHECK, out) && out.len() < EVENTS_PER_CHECK {
-            if !self.take()? && !self.rounds.give(EVENTS_PER_CHECK, out) {
-                self.end();
+    fn fill_events(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+        while !self.rounds.emit_complete(EVENTS_PER_CHECK, out) && out.len() < EVENTS_PER_CHECK {
+            if !self.read_record()? && !self.rounds.emit_complete(EVENTS_PER_CHECK, out) {
+                self.report_losses();
                 return Ok(false);
             }
         }
@@ -302,10 +319,10 @@ impl FormatReader for PerfReader {
         &mut self.decoder
     }
 
-    fn about(&self) -> FileStatements {
-        let clock = match self.clock() {
+    fn file_statements(&self) -> FileStatements {
+        let clock = match self.clock_id() {
             None => "perf".to_owned(),
-            Some(number) => libc_clock::word(number),
+            Some(number) => libc_clock::clock_name(number),
         };
         FileStatements {
             producer: Some(match &self.head.version {
@@ -321,8 +338,8 @@ impl FormatReader for PerfReader {
         }
     }
 
-    fn distance(&self) -> Option<i64> {
-        (self.clock() == Some(libc_clock::MONOTONIC)).then_some(0)
+    fn clock_distance(&self) -> Option<i64> {
+        (self.clock_id() == Some(libc_clock::MONOTONIC)).then_some(0)
     }
 }
 
@@ -330,7 +347,7 @@ impl FormatReader for PerfReader {
 mod libc_clock {
     pub(super) const MONOTONIC: i32 = 1;
 
-    pub(super) fn word(number: i32) -> String {
+    pub(super) fn clock_name(number: i32) -> String {
         match number {
             0 => "realtime".to_owned(),
             MONOTONIC => "monotonic".to_owned(),

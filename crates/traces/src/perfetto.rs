@@ -83,7 +83,7 @@ impl PerfettoReader {
             machine: None,
             version: None,
         };
-        while reader.clock.is_none() && reader.take()? {}
+        while reader.clock.is_none() && reader.read_packet()? {}
         if reader.clock.is_none() {
             return Err(TraceError::Unsupported(
                 "this trace of Perfetto has no events of the kernel: record the data source \
@@ -94,53 +94,53 @@ impl PerfettoReader {
         Ok(reader)
     }
 
-    fn take(&mut self) -> Result<bool, TraceError> {
+    fn read_packet(&mut self) -> Result<bool, TraceError> {
         let Some(packet) = self.packets.next()? else {
-            self.rounds.end();
+            self.rounds.complete_all();
             return Ok(false);
         };
-        let mut fields = Fields::of(&packet);
+        let mut fields = Fields::from_bytes(&packet);
         let (mut writer, mut dropped) = (0, false);
         let mut events = None;
         for (number, value) in fields.by_ref() {
             match number {
-                field::EVENTS => events = Some(value.bytes()),
-                field::PROCESSES => processes(value.bytes(), &mut self.decoder),
-                field::CLOCKS => self.clocks(value.bytes()),
-                field::WRITER => writer = value.number().unwrap_or(0),
-                field::STATISTICS => self.statistics(value.bytes()),
-                field::BUFFERS => self.buffers(value.bytes()),
-                field::DROPPED => dropped = value.number().is_some_and(|dropped| dropped != 0),
-                field::SYSTEM => self.system(value.bytes()),
+                field::EVENTS => events = Some(value.as_bytes()),
+                field::PROCESSES => read_processes(value.as_bytes(), &mut self.decoder),
+                field::CLOCKS => self.read_clocks(value.as_bytes()),
+                field::WRITER => writer = value.as_number().unwrap_or(0),
+                field::STATISTICS => self.read_statistics(value.as_bytes()),
+                field::BUFFERS => self.read_buffer_losses(value.as_bytes()),
+                field::DROPPED => dropped = value.as_number().is_some_and(|dropped| dropped != 0),
+                field::SYSTEM => self.read_system(value.as_bytes()),
                 _ => {}
             }
         }
         self.decoder.unreadable += u64::from(fields.damaged);
         let is_new = self.writers.len() < MOST_WRITERS && self.writers.insert(writer);
         if let Some(events) = events {
-            let stated = BundleStatements::of(events);
+            let stated = BundleStatements::from_bundle(events);
             if self.clock.is_none() {
                 self.clock = Some(stated.clock);
                 self.from_boot = stated.instants.map(|(ftrace, boot)| ftrace.wrapping_sub(boot));
             }
             if dropped && !is_new {
-                self.bundles.dropped();
+                self.bundles.mark_dropped();
             }
-            self.bundles.take(events, &mut self.decoder, &mut self.read);
-            self.rounds.take(&mut self.read);
+            self.bundles.decode_bundle(events, &mut self.decoder, &mut self.read);
+            self.rounds.add_events(&mut self.read);
         }
         Ok(true)
     }
 
-    fn clocks(&mut self, snapshot: &[u8]) {
+    fn read_clocks(&mut self, snapshot: &[u8]) {
         let (mut boot, mut monotonic) = (None, None);
-        for (number, clock) in Fields::of(snapshot) {
+        for (number, clock) in Fields::from_bytes(snapshot) {
             if number != 1 {
                 continue;
             }
             let number = |of: u32| {
-                let found = Fields::of(clock.bytes()).find(|(field, _)| *field == of);
-                found.and_then(|(_, value)| value.number())
+                let found = Fields::from_bytes(clock.as_bytes()).find(|(field, _)| *field == of);
+                found.and_then(|(_, value)| value.as_number())
             };
             let at = number(2).and_then(|at| i64::try_from(at).ok());
             match number(1) {
@@ -156,16 +156,16 @@ impl PerfettoReader {
     }
 
     /// Reads each CPU's losses until recording began, or until it ended.
-    fn statistics(&mut self, message: &[u8]) {
-        let phase = Fields::of(message).find(|(number, _)| *number == 1);
-        let at_end = phase.and_then(|(_, phase)| phase.number()) == Some(2);
-        for (number, value) in Fields::of(message) {
+    fn read_statistics(&mut self, message: &[u8]) {
+        let phase = Fields::from_bytes(message).find(|(number, _)| *number == 1);
+        let at_end = phase.and_then(|(_, phase)| phase.as_number()) == Some(2);
+        for (number, value) in Fields::from_bytes(message) {
             if number != 2 {
                 continue;
             }
             let (mut cpu, mut lost) = (0, 0u64);
-            for (number, value) in Fields::of(value.bytes()) {
-                let count = value.number().unwrap_or(0);
+            for (number, value) in Fields::from_bytes(value.as_bytes()) {
+                let count = value.as_number().unwrap_or(0);
                 match number {
                     1 => cpu = count,
                     3 | 8 => lost = lost.saturating_add(count),
@@ -182,34 +182,35 @@ impl PerfettoReader {
 
     /// Losses of Perfetto's own buffers: TraceStats, the newest of which has all. Overwritten
     /// chunks are older than the trace, or a later packet reports them.
-    fn buffers(&mut self, message: &[u8]) {
+    fn read_buffer_losses(&mut self, message: &[u8]) {
         let mut lost = 0u64;
-        for (number, value) in Fields::of(message) {
-            let of_buffer = Fields::of(value.bytes());
+        for (number, value) in Fields::from_bytes(message) {
+            let of_buffer = Fields::from_bytes(value.as_bytes());
             // chunks_discarded and trace_writer_packet_loss of each, chunks_discarded of all.
             let counts = of_buffer.filter(|(field, _)| number == 1 && [18, 19].contains(field));
             let counts = counts.chain((number == 8).then_some((number, value)));
-            lost = counts.filter_map(|(_, count)| count.number()).fold(lost, u64::saturating_add);
+            lost =
+                counts.filter_map(|(_, count)| count.as_number()).fold(lost, u64::saturating_add);
         }
         self.decoder.lost_anywhere = self.decoder.lost_anywhere.max(lost);
     }
 
-    fn system(&mut self, message: &[u8]) {
+    fn read_system(&mut self, message: &[u8]) {
         let text = |bytes: &[u8]| {
             Some(String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_TEXT)]).into_owned())
         };
-        for (number, value) in Fields::of(message) {
+        for (number, value) in Fields::from_bytes(message) {
             match number {
                 1 => {
-                    for (number, value) in Fields::of(value.bytes()) {
+                    for (number, value) in Fields::from_bytes(value.as_bytes()) {
                         match number {
-                            3 => self.kernel = text(value.bytes()),
-                            4 => self.machine = text(value.bytes()),
+                            3 => self.kernel = text(value.as_bytes()),
+                            4 => self.machine = text(value.as_bytes()),
                             _ => {}
                         }
                     }
                 }
-                4 => self.version = text(value.bytes()),
+                4 => self.version = text(value.as_bytes()),
                 _ => {}
             }
         }
@@ -218,11 +219,11 @@ impl PerfettoReader {
         }
     }
 
-    fn end(&mut self) {
+    fn report_losses(&mut self) {
         for (cpu, (before, after)) in &self.lost {
             self.decoder.lost_at_least(*cpu, after.saturating_sub(*before));
         }
-        self.bundles.end(&mut self.decoder);
+        self.bundles.report_losses(&mut self.decoder);
         self.decoder.unreadable += std::mem::take(&mut self.packets.damaged);
         if self.packets.cut_off {
             self.decoder.cut_off("the file ends within a packet, or what follows is none");
@@ -231,34 +232,34 @@ impl PerfettoReader {
 }
 
 /// Reads names and processes of threads.
-fn processes(tree: &[u8], decoder: &mut Decoder) {
-    for (number, thread) in Fields::of(tree) {
+fn read_processes(tree: &[u8], decoder: &mut Decoder) {
+    for (number, thread) in Fields::from_bytes(tree) {
         if number != 2 {
             continue;
         }
         let (mut tid, mut process, mut name) = (None, None, &[][..]);
-        for (number, value) in Fields::of(thread.bytes()) {
-            let id = value.number().and_then(|id| u32::try_from(id).ok());
+        for (number, value) in Fields::from_bytes(thread.as_bytes()) {
+            let id = value.as_number().and_then(|id| u32::try_from(id).ok());
             match number {
                 1 => tid = id,
-                2 => name = value.bytes(),
+                2 => name = value.as_bytes(),
                 3 => process = id,
                 _ => {}
             }
         }
         let Some(tid) = tid.map(Tid) else { continue };
-        decoder.comm(tid, name);
+        decoder.set_comm(tid, name);
         if let Some(process) = process {
-            decoder.process(tid, process);
+            decoder.set_process(tid, process);
         }
     }
 }
 
 impl FormatReader for PerfettoReader {
-    fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
-        while !self.rounds.give(EVENTS_PER_CHECK, out) && out.len() < EVENTS_PER_CHECK {
-            if !self.take()? && !self.rounds.give(EVENTS_PER_CHECK, out) {
-                self.end();
+    fn fill_events(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+        while !self.rounds.emit_complete(EVENTS_PER_CHECK, out) && out.len() < EVENTS_PER_CHECK {
+            if !self.read_packet()? && !self.rounds.emit_complete(EVENTS_PER_CHECK, out) {
+                self.report_losses();
                 return Ok(false);
             }
         }
@@ -273,7 +274,7 @@ impl FormatReader for PerfettoReader {
         &mut self.decoder
     }
 
-    fn about(&self) -> FileStatements {
+    fn file_statements(&self) -> FileStatements {
         let clock = match self.clock {
             None => None,
             Some(0) => Some("boot"),
@@ -291,7 +292,7 @@ impl FormatReader for PerfettoReader {
         }
     }
 
-    fn distance(&self) -> Option<i64> {
+    fn clock_distance(&self) -> Option<i64> {
         let from_boot = match self.clock {
             Some(0) => 0,
             _ => self.from_boot?,

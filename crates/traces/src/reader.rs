@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 
 pub(crate) trait FormatReader {
     /// Appends some events; `false` if there are no more.
-    fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError>;
+    fn fill_events(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError>;
     /// The decoder with everything read so far.
     fn decoder(&self) -> &Decoder;
     fn decoder_mut(&mut self) -> &mut Decoder;
     /// The file's statements about itself.
-    fn about(&self) -> FileStatements;
+    fn file_statements(&self) -> FileStatements;
     /// The trace's clock minus CLOCK_MONOTONIC, if the file states it.
-    fn distance(&self) -> Option<i64> {
+    fn clock_distance(&self) -> Option<i64> {
         None
     }
     /// The number of events to hold back, because a late one may belong before them.

@@ -38,13 +38,13 @@ impl TraceFormat {
         self.format().word
     }
 
-    pub(crate) fn open(self, input: Input) -> Result<Box<dyn FormatReader>, TraceError> {
+    pub(crate) fn open_reader(self, input: Input) -> Result<Box<dyn FormatReader>, TraceError> {
         (self.format().open)(input)
     }
 }
 
 /// The format of a file with these first bytes.
-pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
+pub(crate) fn recognize_format(head: &[u8]) -> Result<TraceFormat, TraceError> {
     if let Some(format) = TraceFormat::ALL.into_iter().find(|of| (of.format().recognizes)(head)) {
         return Ok(format);
     }
@@ -86,15 +86,15 @@ mod tests {
     fn unsupported_formats_are_refused_by_name() {
         let of_ctf_2 = b"\x1e{\"type\":\"preamble\"";
         for head in [&b"/* CTF 1.8 */\ntrace {"[..], b"\x57\x1d\xd1\x75", of_ctf_2] {
-            let format = recognize(head).unwrap();
-            let opened = format.open(Input::File(Box::new(head.to_vec())));
+            let format = recognize_format(head).unwrap();
+            let opened = format.open_reader(Input::File(Box::new(head.to_vec())));
             let refused = opened.err().unwrap().to_string();
             assert!(refused.contains("name the directory"), "{refused}");
         }
-        let refused = recognize(b"\x1f\x8b\x08").unwrap_err().to_string();
+        let refused = recognize_format(b"\x1f\x8b\x08").unwrap_err().to_string();
         assert!(refused.contains("gzip"), "{refused}");
         for text in [&b"\nhello world, this is text"[..], b"\n\n\n\n", b"hello"] {
-            assert!(matches!(recognize(text), Err(TraceError::Unrecognized { .. })));
+            assert!(matches!(recognize_format(text), Err(TraceError::Unrecognized { .. })));
         }
     }
 }

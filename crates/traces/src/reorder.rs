@@ -19,10 +19,10 @@ impl Reorder {
         Reorder { most, ..Reorder::default() }
     }
 
-    pub(crate) fn pass(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {
+    pub(crate) fn pass_events(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {
         for event in from.drain(..) {
             if self.most == 0 {
-                self.give(event, out);
+                self.emit_event(event, out);
                 continue;
             }
             // Most come in order: the position is searched from the end.
@@ -31,18 +31,18 @@ impl Reorder {
             if self.held.len() > self.most
                 && let Some(event) = self.held.pop_front()
             {
-                self.give(event, out);
+                self.emit_event(event, out);
             }
         }
     }
 
-    pub(crate) fn end(&mut self, out: &mut VecDeque<Event>) {
+    pub(crate) fn flush(&mut self, out: &mut VecDeque<Event>) {
         for event in std::mem::take(&mut self.held) {
-            self.give(event, out);
+            self.emit_event(event, out);
         }
     }
 
-    fn give(&mut self, event: Event, out: &mut VecDeque<Event>) {
+    fn emit_event(&mut self, event: Event, out: &mut VecDeque<Event>) {
         if self.last.is_some_and(|last| event.at.0 < last) {
             self.dropped += 1;
             return;
@@ -72,8 +72,8 @@ mod tests {
             let mut order = Reorder::new(most);
             let mut out = VecDeque::new();
             let mut from = times.iter().zip(0u16..).map(|(at, n)| event(*at, n)).collect();
-            order.pass(&mut from, &mut out);
-            order.end(&mut out);
+            order.pass_events(&mut from, &mut out);
+            order.flush(&mut out);
             prop_assert_eq!(out.len() + order.dropped as usize, times.len());
             // Events of one instant keep their order.
             let keys: Vec<(i64, u16)> = out.iter().map(|event| (event.at.0, event.cpu)).collect();

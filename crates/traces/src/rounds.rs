@@ -39,14 +39,14 @@ struct HeldEvent {
 }
 
 impl HeldEvent {
-    fn key(&self) -> Key {
+    fn sort_key(&self) -> Key {
         (self.event.at.0, self.taken)
     }
 }
 
 impl Ord for HeldEvent {
     fn cmp(&self, other: &HeldEvent) -> Ordering {
-        self.key().cmp(&other.key())
+        self.sort_key().cmp(&other.sort_key())
     }
 }
 
@@ -58,7 +58,7 @@ impl PartialOrd for HeldEvent {
 
 impl PartialEq for HeldEvent {
     fn eq(&self, other: &HeldEvent) -> bool {
-        self.key() == other.key()
+        self.sort_key() == other.sort_key()
     }
 }
 
@@ -72,15 +72,15 @@ const NEVER: Key = (i64::MAX, u64::MAX);
 
 impl PerfRounds {
     /// Takes events in the order of the file.
-    pub(crate) fn take(&mut self, from: &mut VecDeque<Event>) {
+    pub(crate) fn add_events(&mut self, from: &mut VecDeque<Event>) {
         for event in from.drain(..) {
             self.newest = self.newest.max(event.at.0);
             self.taken += 1;
-            self.hold(HeldEvent { taken: self.taken, event });
+            self.hold_event(HeldEvent { taken: self.taken, event });
         }
     }
 
-    fn hold(&mut self, held: HeldEvent) {
+    fn hold_event(&mut self, held: HeldEvent) {
         self.held += 1;
         let cpu = usize::from(held.event.cpu);
         if cpu >= self.lanes.len() {
@@ -91,28 +91,28 @@ impl PerfRounds {
                 return self.strays.push(Reverse(held));
             }
             Some(_) => {}
-            None => self.heads.push(Reverse((held.key(), cpu))),
+            None => self.heads.push(Reverse((held.sort_key(), cpu))),
         }
         self.lanes[cpu].push_back(held);
     }
 
     /// A round ends; compressed data may still contain more of it.
-    pub(crate) fn ends(&mut self) {
+    pub(crate) fn on_round_end(&mut self) {
         self.ends.push_back(self.newest);
     }
 
     /// The oldest ended round is complete.
-    pub(crate) fn complete(&mut self) {
+    pub(crate) fn on_round_complete(&mut self) {
         self.complete = Some(self.before);
         self.before = self.ends.pop_front().unwrap_or(self.before);
     }
 
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn complete_all(&mut self) {
         self.complete = Some(i64::MAX);
     }
 
     /// Appends complete events; `false` if there were less than `most`.
-    pub(crate) fn give(&mut self, most: usize, out: &mut VecDeque<Event>) -> bool {
+    pub(crate) fn emit_complete(&mut self, most: usize, out: &mut VecDeque<Event>) -> bool {
         let end = out.len() + most;
         while out.len() < end {
             let (until, keep) = match self.complete {
@@ -120,7 +120,7 @@ impl PerfRounds {
                 Some(until) => (until, 0),
                 None => return false,
             };
-            let stray = self.strays.peek().map_or(NEVER, |Reverse(held)| held.key());
+            let stray = self.strays.peek().map_or(NEVER, |Reverse(held)| held.sort_key());
             let head = self.heads.peek().map_or(NEVER, |Reverse((key, _))| *key);
             if stray.min(head) > (until, u64::MAX - 1) {
                 self.complete = None;
@@ -132,8 +132,8 @@ impl PerfRounds {
             } else if let Some(Reverse((_, lane))) = self.heads.pop() {
                 let next = self.heads.peek().map_or(NEVER, |Reverse((key, _))| *key);
                 let until = next.min(stray).min((until, u64::MAX));
-                let most = (self.held - keep).min(end - out.len());
-                self.give_of(lane, until, most, out);
+                let max_count = (self.held - keep).min(end - out.len());
+                self.give_of(lane, until, max_count, out);
             }
         }
         true
@@ -143,13 +143,13 @@ impl PerfRounds {
     fn give_of(&mut self, lane: usize, until: Key, most: usize, out: &mut VecDeque<Event>) {
         let events = &mut self.lanes[lane];
         for _ in 0..most {
-            if events.front().is_none_or(|first| first.key() > until) {
+            if events.front().is_none_or(|first| first.sort_key() > until) {
                 break;
             }
             self.held -= 1;
             out.extend(events.pop_front().map(|held| held.event));
         }
-        self.heads.extend(events.front().map(|first| Reverse((first.key(), lane))));
+        self.heads.extend(events.front().map(|first| Reverse((first.sort_key(), lane))));
     }
 }
 
@@ -169,24 +169,24 @@ mod tests {
         let mut rounds = PerfRounds::default();
         let given = |rounds: &mut PerfRounds| -> Vec<i64> {
             let mut out = VecDeque::new();
-            while rounds.give(2, &mut out) {}
+            while rounds.emit_complete(2, &mut out) {}
             out.iter().map(|event| event.at.0).collect()
         };
-        rounds.take(&mut [1, 5, 2, 3].map(event).into());
-        rounds.ends();
-        rounds.complete();
+        rounds.add_events(&mut [1, 5, 2, 3].map(event).into());
+        rounds.on_round_end();
+        rounds.on_round_complete();
         assert!(given(&mut rounds).is_empty());
-        rounds.take(&mut [4, 7, 6].map(event).into());
-        rounds.ends();
+        rounds.add_events(&mut [4, 7, 6].map(event).into());
+        rounds.on_round_end();
         // Compressed events follow the end of their round.
-        rounds.take(&mut [5, 9].map(event).into());
-        rounds.complete();
+        rounds.add_events(&mut [5, 9].map(event).into());
+        rounds.on_round_complete();
         assert_eq!(given(&mut rounds), [1, 2, 3, 4, 5, 5]);
-        rounds.take(&mut [8].map(event).into());
-        rounds.ends();
-        rounds.complete();
+        rounds.add_events(&mut [8].map(event).into());
+        rounds.on_round_end();
+        rounds.on_round_complete();
         assert_eq!(given(&mut rounds), [6, 7]);
-        rounds.end();
+        rounds.complete_all();
         assert_eq!(given(&mut rounds), [8, 9]);
     }
 
@@ -200,10 +200,10 @@ mod tests {
             for (number, (at, cpu)) in taken.into_iter().enumerate() {
                 let event = Event { tid: Tid(number as u32), cpu, ..event(at) };
                 sorted.push(event);
-                rounds.take(&mut [event].into());
+                rounds.add_events(&mut [event].into());
             }
-            rounds.end();
-            while rounds.give(7, &mut out) {}
+            rounds.complete_all();
+            while rounds.emit_complete(7, &mut out) {}
             sorted.sort_by_key(|event| event.at);
             prop_assert_eq!(Vec::from(out), sorted);
         }

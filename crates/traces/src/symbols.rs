@@ -21,15 +21,16 @@ impl Symbols {
             Some((address, words.next()?.into()))
         };
         let lines = kallsyms.split(|byte| *byte == b'\n');
-        let mut all: Vec<(u64, Box<str>)> = lines.filter_map(function).take(MOST).collect();
+        let mut sorted_symbols: Vec<(u64, Box<str>)> =
+            lines.filter_map(function).take(MOST).collect();
         // Of several names of an address, the first.
-        all.sort_by_key(|(address, _)| *address);
-        all.dedup_by_key(|(address, _)| *address);
-        Symbols { all }
+        sorted_symbols.sort_by_key(|(address, _)| *address);
+        sorted_symbols.dedup_by_key(|(address, _)| *address);
+        Symbols { all: sorted_symbols }
     }
 
     /// The function that an address is in.
-    pub(crate) fn at(&self, address: u64) -> Option<&str> {
+    pub(crate) fn function_at(&self, address: u64) -> Option<&str> {
         let above = self.all.partition_point(|(begin, _)| *begin <= address);
         let (begin, name) = self.all.get(above.checked_sub(1)?)?;
         (address - begin < LONGEST).then_some(name)

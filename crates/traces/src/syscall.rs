@@ -11,10 +11,10 @@ pub(crate) struct TracedSyscall {
 
 impl TracedSyscall {
     pub(crate) fn of_tracepoint(name: &str) -> Option<TracedSyscall> {
-        let of = |name: &str, enter| Some(TracedSyscall { name: name.to_owned(), enter });
+        let traced_call = |name: &str, enter| Some(TracedSyscall { name: name.to_owned(), enter });
         match (name.strip_prefix("sys_enter_"), name.strip_prefix("sys_exit_")) {
-            (Some(name), _) if !name.is_empty() => of(name, true),
-            (_, Some(name)) if !name.is_empty() => of(name, false),
+            (Some(name), _) if !name.is_empty() => traced_call(name, true),
+            (_, Some(name)) if !name.is_empty() => traced_call(name, false),
             _ => None,
         }
     }
@@ -36,12 +36,12 @@ impl NumberedCalls {
     /// Sets the calls of an architecture, as named by uname(2).
     pub(crate) fn set_machine(&mut self, machine: &str) {
         for (number, name) in calls_of(machine) {
-            self.name(number, name);
+            self.set_name(number, name);
         }
     }
 
     /// Sets the name that the file states for a number.
-    pub(crate) fn name(&mut self, number: u32, name: &str) {
+    pub(crate) fn set_name(&mut self, number: u32, name: &str) {
         if self.names.contains_key(&number) || self.names.len() >= MOST_CALLS {
             return;
         }
@@ -57,7 +57,7 @@ impl NumberedCalls {
             return *number;
         }
         let number = UNNUMBERED + self.by_name.len() as u32;
-        self.name(number, name);
+        self.set_name(number, name);
         number
     }
 
@@ -71,7 +71,7 @@ impl NumberedCalls {
     pub(crate) fn has_names(&self) -> bool {
         !self.names.is_empty()
     }
-    pub(crate) fn names(&self) -> BTreeMap<u32, String> {
+    pub(crate) fn call_names(&self) -> BTreeMap<u32, String> {
         self.names.clone()
     }
 }
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(calls.number_of("call_of_tomorrow"), number);
         assert!(calls.is_futex(202) && !calls.is_futex(98));
         assert_eq!(calls.number_of("futex"), 202);
-        assert_eq!(calls.names()[&number], "call_of_tomorrow");
+        assert_eq!(calls.call_names()[&number], "call_of_tomorrow");
     }
 
     #[test]

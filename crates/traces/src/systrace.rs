@@ -25,7 +25,7 @@ fn is_page_of_systrace(head: &[u8]) -> bool {
     let of_html = [&b"<!doctype html"[..], b"<html"]
         .into_iter()
         .any(|tag| begin.get(..tag.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(tag)));
-    of_html && SIGNS.iter().any(|sign| position(head, sign).is_some())
+    of_html && SIGNS.iter().any(|sign| find_part(head, sign).is_some())
 }
 
 /// The place in a page.
@@ -55,7 +55,7 @@ impl SystracePage {
     }
 
     /// Takes the next line of the page.
-    fn advance(&mut self) -> io::Result<()> {
+    fn advance_line(&mut self) -> io::Result<()> {
         let place = self.place;
         let too_long = self.lines.too_long;
         let Some(line) = self.lines.next()? else {
@@ -64,33 +64,33 @@ impl SystracePage {
             self.text.extend(matches!(place, PagePlace::Trace | PagePlace::Quoted).then_some(b' '));
             return Ok(());
         };
-        let end = position(line, END).or_else(|| match place {
-            PagePlace::Quoted => position(line, END_OF_QUOTED),
+        let end = find_part(line, END).or_else(|| match place {
+            PagePlace::Quoted => find_part(line, END_OF_QUOTED),
             _ => None,
         });
         let inner = &line[..end.unwrap_or(line.len())];
         self.place = match place {
-            PagePlace::Html if position(line, SECTION).is_some() => PagePlace::Begin,
-            PagePlace::Html if position(line, QUOTED).is_some() => PagePlace::Quoted,
+            PagePlace::Html if find_part(line, SECTION).is_some() => PagePlace::Begin,
+            PagePlace::Html if find_part(line, QUOTED).is_some() => PagePlace::Quoted,
             _ if end.is_some() => PagePlace::Html,
             PagePlace::Begin if inner.trim_ascii().is_empty() => PagePlace::Begin,
             PagePlace::Begin if is_of_ftrace(inner) => PagePlace::Trace,
             PagePlace::Begin => PagePlace::Html,
             before => before,
         };
-        let given = match (place, self.place) {
+        let given_text = match (place, self.place) {
             (PagePlace::Trace, _) | (PagePlace::Begin, PagePlace::Trace) => inner,
             (PagePlace::Quoted, _) => inner.strip_suffix(b"\\n\\").unwrap_or(inner),
             _ => b"",
         };
-        if !given.trim_ascii().is_empty() {
-            self.text.extend(given);
+        if !given_text.trim_ascii().is_empty() {
+            self.text.extend(given_text);
             self.text.push(b'\n');
         }
         // Something that cannot be read, and is counted as such, in place of what was skipped.
-        let within = matches!(place, PagePlace::Trace | PagePlace::Quoted);
+        let is_in_trace = matches!(place, PagePlace::Trace | PagePlace::Quoted);
         let skipped = self.lines.too_long - too_long;
-        (0..skipped.min(u64::from(within))).for_each(|_| self.text.extend(b"too long\n"));
+        (0..skipped.min(u64::from(is_in_trace))).for_each(|_| self.text.extend(b"too long\n"));
         Ok(())
     }
 }
@@ -101,7 +101,7 @@ impl Read for SystracePage {
             self.text.clear();
             self.given = 0;
             while self.text.is_empty() && !self.ended {
-                self.advance()?;
+                self.advance_line()?;
             }
         }
         let count = into.len().min(self.text.len() - self.given);
@@ -111,6 +111,6 @@ impl Read for SystracePage {
     }
 }
 
-fn position(text: &[u8], part: &[u8]) -> Option<usize> {
+fn find_part(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).position(|window| window == part)
 }

@@ -30,7 +30,7 @@ impl StateBits {
                 continue;
             };
             let letter = letter.trim().trim_matches('"').as_bytes();
-            if let (Some(bit), [letter]) = (literal(number), letter) {
+            if let (Some(bit), [letter]) = (parse_literal(number), letter) {
                 letters.push((bit, *letter));
             }
         }
@@ -40,7 +40,7 @@ impl StateBits {
         // `REC->prev_state & 2048 ? "+" : ""`; if computed, the bit above all others.
         let stated = text
             .rsplit_once("? \"+\"")
-            .and_then(|(before, _)| literal(before.rsplit_once("prev_state &")?.1));
+            .and_then(|(before, _)| parse_literal(before.rsplit_once("prev_state &")?.1));
         let above = letters.iter().map(|(bit, _)| bit.saturating_mul(2)).max().unwrap_or(0x100);
         StateBits { letters, preempted: stated.unwrap_or(above) }
     }
@@ -67,7 +67,7 @@ impl StateBits {
         StateBits { letters: letters.collect(), preempted }
     }
 
-    pub(crate) fn state(&self, bits: i64) -> TaskState {
+    pub(crate) fn decode_state(&self, bits: i64) -> TaskState {
         let bits = bits as u64;
         if bits & self.preempted != 0 {
             return TaskState::Preempted;
@@ -86,7 +86,7 @@ impl StateBits {
 /// More bits than any kernel has.
 const MOST_BITS: usize = 32;
 
-fn literal(text: &str) -> Option<u64> {
+fn parse_literal(text: &str) -> Option<u64> {
     let text = text.trim();
     match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
@@ -114,8 +114,8 @@ pub(crate) fn of_text(text: &[u8]) -> TaskState {
         return TaskState::Preempted;
     }
     let letters = text.iter().filter(|byte| **byte != b'|').map(|letter| of_letter(*letter));
-    let mut known = letters.filter(|state| *state != TaskState::Other);
-    known.next().unwrap_or(TaskState::Other)
+    let mut known_states = letters.filter(|state| *state != TaskState::Other);
+    known_states.next().unwrap_or(TaskState::Other)
 }
 
 #[cfg(test)]
@@ -143,13 +143,13 @@ mod tests {
              \"\", REC->next_comm",
         );
         assert_eq!(old.preempted, 512);
-        assert_eq!(old.state(16), TaskState::Dead);
-        assert_eq!(old.state(0x82), TaskState::Blocked);
-        assert_eq!(old.state(512), TaskState::Preempted);
-        assert_eq!(old.state(256), TaskState::Other);
-        assert_eq!(new.state(0), TaskState::Preempted);
-        assert_eq!(new.state(0x80), TaskState::Sleeping);
-        assert_eq!(new.state(0x40), TaskState::Other);
+        assert_eq!(old.decode_state(16), TaskState::Dead);
+        assert_eq!(old.decode_state(0x82), TaskState::Blocked);
+        assert_eq!(old.decode_state(512), TaskState::Preempted);
+        assert_eq!(old.decode_state(256), TaskState::Other);
+        assert_eq!(new.decode_state(0), TaskState::Preempted);
+        assert_eq!(new.decode_state(0x80), TaskState::Sleeping);
+        assert_eq!(new.decode_state(0x40), TaskState::Other);
     }
 
     #[test]
@@ -164,10 +164,16 @@ mod tests {
         ];
         for (release, preempted) in expected {
             let bits = StateBits::of_release(release);
-            assert_eq!(bits.state(preempted), TaskState::Preempted, "{release}");
-            assert_eq!(bits.state(0), TaskState::Preempted);
-            assert_eq!((bits.state(1), bits.state(2)), (TaskState::Sleeping, TaskState::Blocked));
-            assert_eq!((bits.state(16), bits.state(32)), (TaskState::Dead, TaskState::Dead));
+            assert_eq!(bits.decode_state(preempted), TaskState::Preempted, "{release}");
+            assert_eq!(bits.decode_state(0), TaskState::Preempted);
+            assert_eq!(
+                (bits.decode_state(1), bits.decode_state(2)),
+                (TaskState::Sleeping, TaskState::Blocked)
+            );
+            assert_eq!(
+                (bits.decode_state(16), bits.decode_state(32)),
+                (TaskState::Dead, TaskState::Dead)
+            );
         }
     }
 

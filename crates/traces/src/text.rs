@@ -11,7 +11,7 @@ use crate::TraceError;
 use crate::decoder::{Decoder, Head};
 use crate::meaning::Meaning;
 use crate::reader::{FileStatements, Format, FormatReader};
-use line::{Parsed, TextLine, function, number, parse};
+use line::{Parsed, TextLine, function_name, parse, split_number};
 pub(crate) use lines::TraceLines;
 use metadata::TextMetadata;
 use punctual_core::Nanos;
@@ -76,18 +76,18 @@ impl TextReader {
 }
 
 impl FormatReader for TextReader {
-    fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
+    fn fill_events(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
         let TextReader { lines, decoder, tracepoints, said, lazy, step, stack } = self;
         for _ in 0..LINES_PER_CHECK {
             let Some(line) = lines.next()? else {
                 end_stack(stack, decoder, out);
-                decoder.end();
+                decoder.finish();
                 if let Some((head, values)) = said.head.missing_switch()
-                    && let Some(switch) = decoder.tracepoint(None, "sched_switch")
+                    && let Some(switch) = decoder.intern_tracepoint(None, "sched_switch")
                 {
-                    decoder.take(switch, Meaning::Switch, head, &values, out);
+                    decoder.decode_record(switch, Meaning::Switch, head, &values, out);
                 }
-                said.end(decoder);
+                said.finish(decoder);
                 decoder.unreadable += std::mem::take(&mut lines.too_long);
                 if lines.cut_off {
                     decoder.cut_off("its last line has no end");
@@ -98,23 +98,23 @@ impl FormatReader for TextReader {
                 Parsed::Event(line) => {
                     end_stack(stack, decoder, out);
                     *step = Some(step.map_or(line.step, |step| step.min(line.step)));
-                    said.before(&line, decoder, out);
+                    said.report_losses_before(&line, decoder, out);
                     *lazy |= CpuContext::is_lazy(line.flags);
-                    if !lost(&line, decoder, out) {
+                    if !decode_loss(&line, decoder, out) {
                         let head = head_of(&line, *lazy, decoder);
                         stack.0 = Some(head);
-                        take(&line, head, (said, decoder), tracepoints, out);
+                        decode_line(&line, head, (said, decoder), tracepoints, out);
                     }
                 }
-                Parsed::Comment(text) => said.comment(text, decoder),
-                Parsed::Other(text) if graph::take(text, decoder) => {}
+                Parsed::Comment(text) => said.read_comment(text, decoder),
+                Parsed::Other(text) if graph::decode_line(text, decoder) => {}
                 Parsed::Other(text) => {
                     // Text pasted before its first line is not damage.
-                    let is_of_it = decoder.covered().is_some();
-                    decoder.unreadable += u64::from(!said.notice(text) && is_of_it);
+                    let is_of_it = decoder.covered_span().is_some();
+                    decoder.unreadable += u64::from(!said.read_notice(text) && is_of_it);
                 }
                 Parsed::Frame(frame) if stack.1.len() < FRAMES => {
-                    stack.1.push(function(frame).to_owned());
+                    stack.1.push(function_name(frame).to_owned());
                 }
                 Parsed::Frame(_) | Parsed::Nothing => {}
             }
@@ -130,7 +130,7 @@ impl FormatReader for TextReader {
         &mut self.decoder
     }
 
-    fn about(&self) -> FileStatements {
+    fn file_statements(&self) -> FileStatements {
         FileStatements {
             producer: self.said.producer.clone(),
             machine: self.said.machine.clone(),
@@ -145,12 +145,12 @@ impl FormatReader for TextReader {
 }
 
 /// Takes a loss in the format of `perf script --show-lost-events`: `PERF_RECORD_LOST lost 5`.
-fn lost(line: &TextLine<'_>, decoder: &mut Decoder, out: &mut VecDeque<Event>) -> bool {
+fn decode_loss(line: &TextLine<'_>, decoder: &mut Decoder, out: &mut VecDeque<Event>) -> bool {
     let is_loss = line.name.starts_with(b"PERF_RECORD_LOST");
     if is_loss {
         let digits = line.rest.iter().position(u8::is_ascii_digit);
-        let count = digits.and_then(|at| number(&line.rest[at..]));
-        decoder.lost(line.cpu, line.at, count.map(|(count, _)| count as u64), out);
+        let count = digits.and_then(|at| split_number(&line.rest[at..]));
+        decoder.on_loss(line.cpu, line.at, count.map(|(count, _)| count as u64), out);
     }
     is_loss
 }
@@ -162,7 +162,7 @@ fn end_stack(
     out: &mut VecDeque<Event>,
 ) {
     if let Some(head) = head.filter(|_| !frames.is_empty()) {
-        decoder.stack(frames, head, out);
+        decoder.on_stack(frames, head, out);
     }
     frames.clear();
 }
@@ -170,18 +170,18 @@ fn end_stack(
 /// When and where a line was written, and by whom.
 fn head_of(line: &TextLine<'_>, lazy: bool, decoder: &mut Decoder) -> Head {
     let tid = Tid(line.tid);
-    decoder.comm(tid, line.comm);
+    decoder.set_comm(tid, line.comm);
     if let Some(process) = line.process {
-        decoder.process(tid, process);
+        decoder.set_process(tid, process);
     }
     let context = CpuContext::of_columns(line.flags, lazy);
     let names =
         context.is_some_and(|of| of.irqs_off == Some(false)) || line.name.starts_with(b"irq_");
-    let site = if names { fields::site(line.rest, decoder) } else { 0 };
+    let site = if names { fields::call_site(line.rest, decoder) } else { 0 };
     Head { at: line.at, cpu: line.cpu, tid: Some(tid), context, site }
 }
 
-fn take(
+fn decode_line(
     line: &TextLine<'_>,
     head: Head,
     (said, decoder): (&mut TextMetadata, &mut Decoder),
@@ -190,25 +190,25 @@ fn take(
 ) {
     let of_tracer = fields::of_tracer(line.text);
     let (meaning, values) = of_tracer.map_or((None, Default::default()), |(a, b)| (Some(a), b));
-    said.head.line(head, meaning, &values);
+    said.head.on_line(head, meaning, &values);
     if line.text.starts_with(b"#") && decoder.marks.line_of_tracer(head, line.text) {
-        let tracepoint = decoder.tracepoint(None, &said.head.tracer);
-        tracepoint.into_iter().for_each(|tracepoint| decoder.pass(tracepoint, head));
+        let tracepoint = decoder.intern_tracepoint(None, &said.head.tracer);
+        tracepoint.into_iter().for_each(|tracepoint| decoder.count_record(tracepoint, head));
         return;
     }
     if let Some((called, caller)) = of_function(line.text) {
-        let site = [function(called), " ‹ ".as_bytes(), function(caller)].concat();
-        let site = decoder.intern(&site).unwrap_or_default() as u64;
-        if let Some(tracepoint) = decoder.tracepoint(None, "function") {
-            decoder.function(tracepoint, Head { site, ..head }, out);
+        let site = [function_name(called), " ‹ ".as_bytes(), function_name(caller)].concat();
+        let site = decoder.intern_name(&site).unwrap_or_default() as u64;
+        if let Some(tracepoint) = decoder.intern_tracepoint(None, "function") {
+            decoder.on_function_line(tracepoint, Head { site, ..head }, out);
         }
         return;
     }
     if let Some(meaning) = meaning {
         let name = if meaning == Meaning::Switch { "sched_switch" } else { "sched_wakeup" };
         let head = Head { at: said.head.wakes_at(meaning).unwrap_or(head.at), ..head };
-        if let Some(tracepoint) = decoder.tracepoint(None, name) {
-            decoder.take(tracepoint, meaning, head, &values, out);
+        if let Some(tracepoint) = decoder.intern_tracepoint(None, name) {
+            decoder.decode_record(tracepoint, meaning, head, &values, out);
         }
         return;
     }
@@ -217,16 +217,16 @@ fn take(
     }
     let renamed = of_call(line);
     let name = renamed.as_deref().unwrap_or(line.name);
-    let known = tracepoints.get(name).copied();
-    let Some(tracepoint) = known.or_else(|| add(name, decoder, tracepoints)) else {
+    let known_tracepoint = tracepoints.get(name).copied();
+    let Some(tracepoint) = known_tracepoint.or_else(|| add(name, decoder, tracepoints)) else {
         decoder.unreadable += 1;
         return;
     };
-    let (known, rest) = (decoder.known(tracepoint), line.rest);
+    let (known, rest) = (decoder.tracepoint_at(tracepoint), line.rest);
     match (known.meaning, known.call.as_ref().map(|call| call.enter)) {
         (Some(meaning), _) => {
             let values = fields::read(meaning, rest, decoder);
-            decoder.take(tracepoint, meaning, head, &values, out);
+            decoder.decode_record(tracepoint, meaning, head, &values, out);
         }
         (None, Some(enter)) => {
             let values = fields::of_call(enter, rest);
@@ -261,8 +261,8 @@ fn add(
 ) -> Option<usize> {
     let text = std::str::from_utf8(name).ok()?;
     let found = match text.split_once(':') {
-        Some((system, event)) => decoder.tracepoint(Some(system), event),
-        None => decoder.tracepoint(None, text),
+        Some((system, event)) => decoder.intern_tracepoint(Some(system), event),
+        None => decoder.intern_tracepoint(None, text),
     }?;
     tracepoints.insert(name.to_owned(), found);
     Some(found)

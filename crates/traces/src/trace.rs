@@ -6,7 +6,7 @@ use crate::decoder::Decoder;
 use crate::facts::NO_MACHINE;
 use crate::input::{HEAD, Input};
 use crate::reader::FormatReader;
-use crate::recognize::recognize;
+use crate::recognize::recognize_format;
 use crate::reorder::Reorder;
 use crate::{ReadAt, TraceClock, TraceError, TraceFacts, TraceFormat};
 use punctual_core::event::{Event, Recorded};
@@ -37,15 +37,15 @@ impl Trace {
         metadata: impl ReadAt + 'static,
         streams: Vec<Box<dyn ReadAt>>,
     ) -> Result<Trace, TraceError> {
-        Ok(Trace::of(TraceFormat::Ctf, Box::new(CtfReader::open(&metadata, streams)?)))
+        Ok(Trace::from_reader(TraceFormat::Ctf, Box::new(CtfReader::open(&metadata, streams)?)))
     }
 
     fn open_boxed(file: Box<dyn ReadAt>) -> Result<Trace, TraceError> {
         let mut head = vec![0; HEAD];
         let read = file.read_at(0, &mut head)?;
         head.truncate(read);
-        let format = recognize(&head)?;
-        Ok(Trace::of(format, format.open(Input::File(file))?))
+        let format = recognize_format(&head)?;
+        Ok(Trace::from_reader(format, format.open_reader(Input::File(file))?))
     }
 
     /// Reads a trace from a pipe until it ends, which some formats do not allow
@@ -53,16 +53,16 @@ impl Trace {
     pub fn open_stream(mut stream: impl Read + 'static) -> Result<Trace, TraceError> {
         let mut head = Vec::new();
         stream.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
-        let format = recognize(&head)?;
+        let format = recognize_format(&head)?;
         let whole = Box::new(io::Cursor::new(head).chain(stream));
-        Ok(Trace::of(format, format.open(Input::Pipe(whole))?))
+        Ok(Trace::from_reader(format, format.open_reader(Input::Pipe(whole))?))
     }
 
-    fn of(format: TraceFormat, reader: Box<dyn FormatReader>) -> Trace {
+    fn from_reader(format: TraceFormat, reader: Box<dyn FormatReader>) -> Trace {
         Trace {
             format,
             order: Reorder::new(reader.held_back()),
-            bridge: Bridge::new(reader.distance()),
+            bridge: Bridge::new(reader.clock_distance()),
             reader,
             read: VecDeque::new(),
             ordered: VecDeque::new(),
@@ -83,15 +83,15 @@ impl Trace {
 
     /// The facts so far; complete once the last event is read.
     pub fn facts(&self) -> TraceFacts {
-        let (decoder, about) = (self.reader.decoder(), self.reader.about());
-        let (began, ended) = decoder.covered().unwrap_or((0, 0));
+        let (decoder, about) = (self.reader.decoder(), self.reader.file_statements());
+        let (began, ended) = decoder.covered_span().unwrap_or((0, 0));
         let clock = TraceClock {
             name: about.clock.clone(),
-            relation: self.bridge.relation(),
+            relation: self.bridge.clock_relation(),
             resolution: about.resolution.unwrap_or(Nanos(1)),
         };
         let mut findings = about.findings.clone();
-        findings.extend(self.findings(decoder, &clock));
+        findings.extend(self.list_findings(decoder, &clock));
         TraceFacts {
             format: self.format,
             producer: about.producer.clone(),
@@ -102,23 +102,23 @@ impl Trace {
                 recorder: about.producer.unwrap_or_else(|| self.format.word().to_owned()),
                 began: MonotonicNs(began),
                 ended: MonotonicNs(ended),
-                cpus: decoder.cpus(),
-                groups: decoder.groups(),
-                sources: decoder.sources(),
-                missing: decoder.missing(self.order.dropped),
-                moments: decoder.marks.moments(),
+                cpus: decoder.cpu_set(),
+                groups: decoder.complete_groups(),
+                sources: decoder.recorded_sources(),
+                missing: decoder.missing_events(self.order.dropped),
+                moments: decoder.marks.sorted_moments(),
                 findings,
                 ..Recorded::default()
             },
-            names: decoder.names(),
-            tracepoints: decoder.counts(),
+            names: decoder.collect_names(),
+            tracepoints: decoder.tracepoint_counts(),
             states_enabled: about.states_enabled,
-            unreadable: decoder.unreadable(),
+            unreadable: decoder.unreadable_count(),
             out_of_order: self.order.dropped,
         }
     }
 
-    fn findings(&self, decoder: &Decoder, clock: &TraceClock) -> Vec<Finding> {
+    fn list_findings(&self, decoder: &Decoder, clock: &TraceClock) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut add = |id: &str, severity, message: String| {
             findings.push(Finding::new(id, severity, "trace", message));
@@ -135,7 +135,7 @@ impl Trace {
             );
             add("trace-clock", Severity::Warning, message);
         }
-        for missing in decoder.missing(self.order.dropped) {
+        for missing in decoder.missing_events(self.order.dropped) {
             let (id, severity) = match missing {
                 Missing::End { .. } => ("trace-cut-off", Severity::Bad),
                 // Reported by the recording.
@@ -165,23 +165,23 @@ impl Trace {
         let remedy = "put `# machine: NAME` before its first line, NAME as `uname -m` prints it \
                       there (x86_64, aarch64); `punctual recipe tracefs` records with it";
         let finding = match self.format {
-            TraceFormat::FtraceText => finding.remedy(remedy),
+            TraceFormat::FtraceText => finding.with_remedy(remedy),
             _ => finding,
         };
         decoder.has_nameless_calls().then_some(finding)
     }
 
-    fn refill(&mut self) -> Result<(), TraceError> {
-        if !self.reader.fill(&mut self.read)? {
+    fn refill_events(&mut self) -> Result<(), TraceError> {
+        if !self.reader.fill_events(&mut self.read)? {
             self.ended = true;
         }
-        self.order.pass(&mut self.read, &mut self.ordered);
+        self.order.pass_events(&mut self.read, &mut self.ordered);
         if self.ended {
-            self.order.end(&mut self.ordered);
+            self.order.flush(&mut self.ordered);
         }
-        self.bridge.pass(&mut self.ordered, &mut self.ready);
+        self.bridge.pass_events(&mut self.ordered, &mut self.ready);
         if self.ended {
-            self.bridge.end(&mut self.ready);
+            self.bridge.flush(&mut self.ready);
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Iterator for Trace {
             if self.ended {
                 return None;
             }
-            if let Err(why) = self.refill() {
+            if let Err(why) = self.refill_events() {
                 self.ended = true;
                 self.reader.decoder_mut().cut_off(why.to_string());
                 return Some(Err(why));

@@ -215,13 +215,13 @@ fn events_of_several_streams_are_merged_in_time_order() {
     );
     let others: Vec<_> = events[..1].iter().chain(&events[3..]).copied().collect();
     assert_eq!(others, expected);
-    assert_eq!(facts.recorded.lost(), 3);
+    assert_eq!(facts.recorded.lost_count(), 3);
     assert_eq!(facts.clock.relation, ClockRelation::Monotonic);
     assert_eq!(facts.producer.as_deref(), Some("lttng-modules 2.8.0"));
     assert_eq!(facts.kernel.as_deref(), Some("4.4.3"));
     assert_eq!(facts.tracepoints["irq_handler_entry"].seen, 2);
     assert_eq!(facts.tracepoints["irq_handler_entry"].used, 1);
-    assert_eq!(facts.names.task(Tid(7)), "servo");
+    assert_eq!(facts.names.task_name(Tid(7)), "servo");
     assert_eq!(facts.names.irqs[&17], "eth0");
     let groups = [Group::Sched, Group::Syscall, Group::Futex];
     assert!(groups.iter().all(|group| facts.recorded.groups.contains(group)));

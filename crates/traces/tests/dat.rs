@@ -221,12 +221,12 @@ fn trace_dat_6_and_7_are_read_in_every_byte_order_and_word_size() {
             assert_eq!(facts.format, TraceFormat::TraceDat);
             assert_eq!(facts.clock.name.as_deref(), Some("mono"));
             assert_eq!(facts.clock.relation, ClockRelation::Monotonic);
-            assert_eq!(facts.names.task(Tid(77)), "first");
-            assert_eq!(facts.recorded.lost(), 9);
+            assert_eq!(facts.names.task_name(Tid(77)), "first");
+            assert_eq!(facts.recorded.lost_count(), 9);
             assert_eq!(facts.tracepoints["sched:sched_switch"].used, 6);
             assert_eq!((facts.unreadable, facts.out_of_order), (0, 0));
             if version == 6 {
-                assert_eq!(facts.names.task(Tid(99)), "other");
+                assert_eq!(facts.names.task_name(Tid(99)), "other");
                 assert_eq!(facts.kernel.as_deref(), Some("6.12.0-rt"));
                 assert_eq!(facts.machine.as_deref(), Some("x86_64"));
             } else {
@@ -302,14 +302,14 @@ fn functions_stacks_and_samples_of_tracers_are_read() {
         let sites: Vec<String> = of_first.iter().filter_map(|event| site(event)).collect();
         assert_eq!(sites, ["isolate_folios ‹ shrink_list"], "{shape:?}");
         let stack = of_first.iter().find_map(|event| match event.what {
-            EventKind::Stack { stack } => Some(facts.names.stack(stack)),
+            EventKind::Stack { stack } => Some(facts.names.stack_functions(stack)),
             _ => None,
         });
         assert_eq!(stack, Some(vec!["isolate_folios".to_owned(), "shrink_list".to_owned()]));
         for expected in events!("0 wakeup 9/19 cpu1; 0 switch D -> 9/19") {
             assert!(of_first.iter().any(|event| event.what == expected.what), "{of_first:?}");
         }
-        let moments = facts.recorded.moments.iter().map(|of| (of.source, of.span().ns()));
+        let moments = facts.recorded.moments.iter().map(|of| (of.source, of.duration().ns()));
         let mut moments: Vec<(MomentSource, i64)> = moments.collect();
         moments.sort_by_key(|(_, span)| *span);
         let expected = [

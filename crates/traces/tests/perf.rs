@@ -67,7 +67,7 @@ fn every_sample_of_a_file_is_an_event() {
     ];
     assert_eq!(counts, expected);
     assert_eq!(events.len(), 936);
-    assert_eq!((facts.unreadable, facts.out_of_order, facts.recorded.lost()), (0, 0, 0));
+    assert_eq!((facts.unreadable, facts.out_of_order, facts.recorded.lost_count()), (0, 0, 0));
     assert_eq!(facts.clock.relation, ClockRelation::Monotonic);
     assert_eq!(facts.producer.as_deref(), Some("perf 6.1.192"));
     assert_eq!(facts.machine.as_deref(), Some("x86_64"));
@@ -144,7 +144,7 @@ fn lost_perf_records_become_gaps() {
     let gap = events.last().unwrap();
     assert_eq!((gap.at.0 as u64, gap.cpu, gap.tid), (last + 1_000, 1, Tid(0)));
     assert!(matches!(gap.what, EventKind::Lost { count: 77, .. }));
-    assert_eq!(facts.recorded.lost(), 90);
+    assert_eq!(facts.recorded.lost_count(), 90);
 }
 
 #[test]

@@ -50,11 +50,11 @@ fn perfetto_events_of_every_encoding_are_merged_in_order() {
         ("timer:hrtimer_start", 100, 100),
     ];
     assert_eq!(counts, expected);
-    assert_eq!((facts.unreadable, facts.out_of_order, facts.recorded.lost()), (0, 0, 0));
+    assert_eq!((facts.unreadable, facts.out_of_order, facts.recorded.lost_count()), (0, 0, 0));
     assert_eq!(facts.clock.name.as_deref(), Some("boot"));
     assert_eq!(facts.clock.relation, ClockRelation::Bridged);
     assert_eq!(facts.kernel.as_deref(), Some("6.1.0-rt"));
-    assert_eq!([7, 9].map(|tid| facts.names.task(Tid(tid))), ["servo", "hog"]);
+    assert_eq!([7, 9].map(|tid| facts.names.task_name(Tid(tid))), ["servo", "hog"]);
     let groups = [Group::Sched, Group::Vectors, Group::Hrtimer, Group::Syscall];
     assert!(groups.iter().all(|group| facts.recorded.groups.contains(group)));
     let switches: Vec<&Event> =
@@ -86,7 +86,7 @@ fn lost_perfetto_events_become_gaps() {
     let bundle = [&b"\x08\x01\x18\x01"[..], &field(2, &event)].concat();
     let lost = field(1, &field(1, &bundle));
     let (events, facts) = read(&[SERVO, &lost].concat());
-    assert_eq!(facts.recorded.lost(), 1);
+    assert_eq!(facts.recorded.lost_count(), 1);
     let gap = events.iter().find(|event| matches!(event.what, EventKind::Lost { .. })).unwrap();
     assert_eq!(gap.cpu, 1);
     assert!(facts.recorded.findings.iter().any(|finding| finding.id == "trace-lost"));

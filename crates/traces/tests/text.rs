@@ -16,7 +16,7 @@ const TRACE: &str = include_str!("data/tracefs.txt");
 #[test]
 fn a_text_trace_is_read_completely() {
     let (events, facts) = read(TRACE);
-    let kinds: Vec<&str> = events.iter().map(|event| event.what.name()).collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event.what.event_name()).collect();
     let expected = [
         "hrtimer_expire_entry",
         "sched_waking",
@@ -39,16 +39,16 @@ fn a_text_trace_is_read_completely() {
     let gap = EventKind::Lost { count: 5, since: MonotonicNs(100_000_020_000) };
     assert_eq!((events[10].at, events[10].what), (MonotonicNs(100_000_030_000), gap));
     assert_eq!(facts.format, TraceFormat::FtraceText);
-    assert_eq!(facts.names.task(Tid(77)), "servo loop");
-    assert_eq!(facts.names.task(Tid(81)), "a b-c");
+    assert_eq!(facts.names.task_name(Tid(77)), "servo loop");
+    assert_eq!(facts.names.task_name(Tid(81)), "a b-c");
     assert_eq!(facts.names.irqs[&24], "virtio0-input.0");
     assert_eq!(facts.clock.resolution, Nanos(1_000));
     assert_eq!(facts.clock.relation, ClockRelation::Monotonic);
     assert_eq!(facts.recorded.cpus.len(), 4);
-    assert_eq!(facts.recorded.lost(), 6);
+    assert_eq!(facts.recorded.lost_count(), 6);
     assert_eq!(facts.tracepoints["myriad"].used, 0);
     assert_eq!(facts.tracepoints["sched_switch"].used, 1);
-    assert!(facts.has("sched_waking") && !facts.has("sched_wakeup"));
+    assert!(facts.has_tracepoint("sched_waking") && !facts.has_tracepoint("sched_wakeup"));
     let groups = [Group::Sched, Group::Hrtimer, Group::Syscall, Group::Futex];
     assert_eq!(facts.recorded.groups, groups);
     assert_eq!((facts.unreadable, facts.out_of_order), (0, 0));
@@ -58,8 +58,9 @@ fn a_text_trace_is_read_completely() {
 #[test]
 fn system_calls_are_named_only_if_the_text_states_its_machine() {
     let of = |head: &str| read(&format!("{head}{}", include_str!("data/numbered-calls.txt")));
-    let kinds =
-        |events: &[Event]| -> Vec<&str> { events.iter().map(|event| event.what.name()).collect() };
+    let kinds = |events: &[Event]| -> Vec<&str> {
+        events.iter().map(|event| event.what.event_name()).collect()
+    };
     let (events, facts) = of("");
     assert_eq!(kinds(&events), ["sys_enter", "sched_switch", "sys_enter", "sys_exit"]);
     assert_eq!(facts.recorded.groups, [Group::Sched]);
@@ -82,7 +83,7 @@ fn system_calls_are_named_only_if_the_text_states_its_machine() {
     // A machine without a table, and one stated after events that were read without it.
     let late = |head: &str| read(&[include_str!("data/numbered-calls.txt"), head].concat()).1;
     for facts in [of("# machine: vax\n").1, late("# machine: x86_64\n")] {
-        assert!(facts.machine.is_none() && !facts.recorded.covers(Group::Syscall));
+        assert!(facts.machine.is_none() && !facts.recorded.has_group(Group::Syscall));
         assert!(facts.recorded.findings.iter().any(|finding| finding.id == NO_MACHINE));
     }
 }
@@ -100,17 +101,17 @@ fn other_clocks_are_converted_by_timer_expiries() {
 fn output_of_latency_tracers_and_trace_cmd_report_is_read() {
     let text = include_str!("data/wakeup_rt.txt");
     let (events, facts) = read(text);
-    let kinds: Vec<&str> = events.iter().map(|event| event.what.name()).collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event.what.event_name()).collect();
     assert_eq!(kinds, ["sched_wakeup", "sched_switch"]);
     assert_eq!(events[1].at, MonotonicNs(12_000));
-    assert_eq!(facts.names.task(Tid(1234)), "cyclictest");
+    assert_eq!(facts.names.task_name(Tid(1234)), "cyclictest");
 
     let text = include_str!("data/report.txt");
     let (events, facts) = read(text);
     assert_eq!(events.len(), 3);
-    assert_eq!(facts.names.task(Tid(77)), "servo loop");
+    assert_eq!(facts.names.task_name(Tid(77)), "servo loop");
     assert_eq!(facts.recorded.recorder, "trace-cmd report");
-    assert_eq!(facts.recorded.lost(), 7);
+    assert_eq!(facts.recorded.lost_count(), 7);
 }
 
 /// The functions of the kernel in a stack of `perf script -g`, innermost first.
@@ -126,7 +127,7 @@ fn stacks_of_perf_script_are_those_of_the_kernel() {
                 perf 15047 [000]  2196.840330: irq:softirq_entry: vec=9 [action=RCU]\n";
     let (events, facts) = read(text);
     let stacks = events.iter().filter_map(|event| match event.what {
-        EventKind::Stack { stack } => Some(facts.names.stack(stack)),
+        EventKind::Stack { stack } => Some(facts.names.stack_functions(stack)),
         _ => None,
     });
     assert_eq!(stacks.collect::<Vec<_>>(), [["syscall_exit_work", "nft_do_chain", "of_file"]]);
@@ -153,7 +154,7 @@ fn a_page_of_systrace_is_read_like_the_text_in_it() {
     };
     let rest = format!("  </script>\n{section}{{\"traceEvents\": []}}\n  </script>\n</html>\n");
     let (events, facts) = read(&page(&rest));
-    let kinds: Vec<&str> = events.iter().map(|event| event.what.name()).collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event.what.event_name()).collect();
     assert_eq!(kinds, ["sched_waking", "sched_switch"]);
     assert_eq!((facts.format.word(), facts.unreadable), ("systrace page", 0));
     assert_eq!(facts.recorded.recorder, "ftrace");
@@ -174,7 +175,7 @@ fn an_old_page_of_systrace_is_read() {
     );
     let (events, facts) = read(&page);
     assert_eq!((events.len(), facts.unreadable), (2, 0));
-    assert_eq!(facts.names.task(Tid(77)), "servo");
+    assert_eq!(facts.names.task_name(Tid(77)), "servo");
     assert!(facts.recorded.missing.is_empty(), "{:?}", facts.recorded.missing);
 }
 
@@ -199,7 +200,7 @@ fn files_that_are_no_trace_are_refused_with_a_hint() {
 fn marks_noises_and_heads_of_tracers_are_moments() {
     let (_, facts) = read(include_str!("data/ends-at-the-marker.txt"));
     let [mark] = &facts.recorded.moments[..] else { panic!("{:?}", facts.recorded.moments) };
-    assert_eq!((mark.source, mark.span()), (MomentSource::Marker, Nanos(72_000)));
+    assert_eq!((mark.source, mark.duration()), (MomentSource::Marker, Nanos(72_000)));
     assert_eq!((mark.to, mark.words.as_str()), (MonotonicNs(17_000_012_110_000), MARK));
 
     let (events, facts) = read(include_str!("data/wakeup_rt-latency-format.txt"));
@@ -208,15 +209,15 @@ fn marks_noises_and_heads_of_tracers_are_moments() {
         (head.source, head.tid, head.cpu),
         (MomentSource::WakeupTracer, Tid(8_238), Some(4))
     );
-    assert_eq!((head.from, head.span()), (MonotonicNs(0), Nanos(55_060_000)));
+    assert_eq!((head.from, head.duration()), (MonotonicNs(0), Nanos(55_060_000)));
     // The head states the switch that this excerpt lacks.
     assert!(matches!(
         events.last().map(|event| event.what),
         Some(EventKind::Switch { prev_prio: 120, next: Tid(8_238), next_prio: 0, .. })
     ));
-    assert_eq!(facts.names.task(Tid(88)), "kswapd()");
+    assert_eq!(facts.names.task_name(Tid(88)), "kswapd()");
     let stacks = events.iter().filter_map(|event| match event.what {
-        EventKind::Stack { stack } => Some(facts.names.stack(stack)),
+        EventKind::Stack { stack } => Some(facts.names.stack_functions(stack)),
         _ => None,
     });
     assert_eq!(stacks.collect::<Vec<_>>()[0][0], "shrink_inactive_list");
@@ -228,7 +229,7 @@ fn marks_noises_and_heads_of_tracers_are_moments() {
 
     let (_, facts) = read(include_str!("data/osnoise-events.txt"));
     let [sample] = &facts.recorded.moments[..] else { panic!("{:?}", facts.recorded.moments) };
-    assert_eq!((sample.source, sample.span()), (MomentSource::Osnoise, Nanos(34_531)));
+    assert_eq!((sample.source, sample.duration()), (MomentSource::Osnoise, Nanos(34_531)));
     assert_eq!((sample.noises.len(), facts.names.irqs[&179].as_str()), (5, "dcvsh-irq-7"));
     assert_eq!(facts.unreadable, 0);
 }

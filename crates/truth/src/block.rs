@@ -31,9 +31,9 @@ impl Disk {
         fs::write(disk.0.join("completion_nsec"), takes.0.to_string())?;
         fs::write(disk.0.join("power"), "1")?;
         let begin = Instant::now();
-        while !Disk::path().exists() {
+        while !Disk::device_path().exists() {
             if begin.elapsed() > TIMEOUT {
-                return Err(io::Error::other(format!("no {} came", Disk::path().display())));
+                return Err(io::Error::other(format!("no {} came", Disk::device_path().display())));
             }
             thread::sleep(Duration::from_millis(1));
         }
@@ -41,12 +41,12 @@ impl Disk {
     }
 
     /// The disk's name where only the number is recorded, in the notation of [`punctual_explain`].
-    pub fn number() -> io::Result<String> {
+    pub fn device_number() -> io::Result<String> {
         let number = fs::read_to_string(Path::new("/sys/class/block").join(NAME).join("dev"))?;
         Ok(format!("device {}", number.trim()))
     }
 
-    pub fn path() -> PathBuf {
+    pub fn device_path() -> PathBuf {
         Path::new("/dev").join(NAME)
     }
 }

@@ -24,17 +24,17 @@ pub struct InjectedCase {
 }
 
 impl InjectedCase {
-    pub fn every() -> Vec<InjectedCase> {
-        let of = |way: &'static Way| {
+    pub fn all_cases() -> Vec<InjectedCase> {
+        let cases_of_way = |way: &'static Way| {
             let lengths = LENGTHS.into_iter().filter(|us| *us >= way.shortest);
             lengths.map(|us| InjectedCase { way: Some(*way), length: Nanos(us * 1_000) })
         };
         let nothing = InjectedCase { way: None, length: Nanos::ZERO };
-        WAYS.iter().flat_map(of).chain([nothing]).collect()
+        WAYS.iter().flat_map(cases_of_way).chain([nothing]).collect()
     }
 
-    /// The words that [`InjectedCase::matches`] accepts.
-    pub fn words() -> impl Iterator<Item = &'static str> {
+    /// The words that [`InjectedCase::matches_name`] accepts.
+    pub fn accepted_names() -> impl Iterator<Item = &'static str> {
         WAYS.iter().map(|way| way.name).chain([NOTHING])
     }
 
@@ -47,7 +47,7 @@ impl InjectedCase {
     }
 
     /// Whether this is the case's name or that of its way.
-    pub fn matches(&self, name: &str) -> bool {
+    pub fn matches_name(&self, name: &str) -> bool {
         name == self.name() || self.way.is_some_and(|way| way.name == name)
     }
 
@@ -57,7 +57,7 @@ impl InjectedCase {
     }
 
     /// The true causes.
-    pub fn causes(&self) -> ExpectedCauses {
+    pub fn expected_causes(&self) -> ExpectedCauses {
         self.way.map_or(&[], |way| way.causes)
     }
 
@@ -78,31 +78,31 @@ impl InjectedCase {
 
     /// Whether the measured program has its own control group.
     pub fn is_confined(&self) -> bool {
-        let own = ["sigstop", "freeze"];
-        self.way.is_some_and(|way| way.steps.iter().any(|step| own.contains(step)))
+        let own_group_steps = ["sigstop", "freeze"];
+        self.way.is_some_and(|way| way.steps.iter().any(|step| own_group_steps.contains(step)))
     }
 
     /// Whether samples without an injection have the same culprit.
     pub fn is_shared(&self) -> bool {
         // A program's own operation is in every cycle.
-        self.causes().contains(&TICK) || self.is_of_subject()
+        self.expected_causes().contains(&TICK) || self.is_of_subject()
     }
 
     /// Whether the case's cause also delays samples without an injection, if culprits are ignored:
     /// the timer's interrupt does, and any task may be in the kernel.
     pub fn is_usual(&self) -> bool {
         let of_the_kernel = ["irq", "softirq", "timer-irq-delay", "non-preemptible"];
-        self.causes().iter().any(|(cause, _)| of_the_kernel.contains(cause))
+        self.expected_causes().iter().any(|(cause, _)| of_the_kernel.contains(cause))
     }
 
     /// The ids of its causes in one word; none if nothing is injected.
-    pub fn cause(&self) -> Option<String> {
-        let ids: Vec<&str> = self.causes().iter().map(|(id, _)| *id).collect();
+    pub fn cause_ids(&self) -> Option<String> {
+        let ids: Vec<&str> = self.expected_causes().iter().map(|(id, _)| *id).collect();
         (!ids.is_empty()).then(|| ids.join("+"))
     }
 
     /// The policy and priority of the measured thread.
-    pub fn scheduling(&self) -> (&'static str, Option<Priority>) {
+    pub fn measured_scheduling(&self) -> (&'static str, Option<Priority>) {
         match self.way.map_or("fifo", |way| way.measured) {
             "fifo" => ("fifo", Priority::new(PRIORITY)),
             other => (other, None),
@@ -119,7 +119,7 @@ impl InjectedCase {
     }
 
     /// The missing prerequisite of this system.
-    pub fn missing(&self) -> Option<String> {
+    pub fn missing_prerequisite(&self) -> Option<String> {
         if self.needs_guest() && !Path::new(DEVICE).exists() {
             return Some(format!(
                 "lacks {DEVICE}, the device of a kernel module: it is tried in guests (--kernel)"
@@ -142,12 +142,15 @@ mod tests {
 
     #[test]
     fn injection_cases_are_unique_with_known_causes() {
-        let every = InjectedCase::every();
+        let every = InjectedCase::all_cases();
         assert!(every.len() > 250, "{}", every.len());
         assert!(every.iter().filter(|case| case.is_short()).count() > 80);
         let known: Vec<&str> = CauseKind::ALL.iter().map(|cause| cause.id()).collect();
         for case in &every {
-            assert!(case.causes().iter().all(|(cause, _)| known.contains(cause)), "{case:?}");
+            assert!(
+                case.expected_causes().iter().all(|(cause, _)| known.contains(cause)),
+                "{case:?}"
+            );
         }
         let mut names: Vec<String> = every.iter().map(InjectedCase::name).collect();
         names.sort();

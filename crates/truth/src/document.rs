@@ -103,25 +103,25 @@ impl TruthScore {
 
     /// The share of affected samples attributed to the correct cause; `None` without any.
     pub fn recall(&self) -> Option<f64> {
-        share(self.right as f64, self.affected as f64)
+        share_of_whole(self.right as f64, self.affected as f64)
     }
 
     /// The share of samples attributed to the injected cause that it did delay.
     pub fn precision(&self) -> Option<f64> {
-        share(self.right as f64, (self.right + self.falsely_named) as f64)
+        share_of_whole(self.right as f64, (self.right + self.falsely_named) as f64)
     }
 
     /// The error of the attributed time as a share of the time.
     pub fn time_error(&self) -> Option<f64> {
-        share(self.time_error_ns as f64, self.time_ns as f64)
+        share_of_whole(self.time_error_ns as f64, self.time_ns as f64)
     }
 
     /// The share of the latencies that was not attributed.
-    pub fn unknown(&self) -> Option<f64> {
-        share(self.unknown_ns as f64, self.latency_ns as f64)
+    pub fn unknown_share(&self) -> Option<f64> {
+        share_of_whole(self.unknown_ns as f64, self.latency_ns as f64)
     }
 }
 
-fn share(part: f64, whole: f64) -> Option<f64> {
+fn share_of_whole(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }

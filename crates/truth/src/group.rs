@@ -35,14 +35,14 @@ impl ControlGroup {
     }
 
     /// A command that runs in it: a shell enters it and executes the program.
-    pub fn command(&self, program: &Path) -> Command {
+    pub fn command_in_group(&self, program: &Path) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", "echo $$ >\"$0\" && exec \"$@\""]);
         command.arg(self.0.join("cgroup.procs")).arg(program);
         command
     }
 
-    pub fn processes(&self) -> io::Result<Vec<i32>> {
+    pub fn process_ids(&self) -> io::Result<Vec<i32>> {
         let text = fs::read_to_string(self.0.join("cgroup.procs"))?;
         Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
     }
@@ -61,7 +61,7 @@ impl ControlGroup {
     }
 
     /// Freezes or thaws it.
-    pub fn freeze(&self, frozen: bool) -> io::Result<()> {
+    pub fn set_frozen(&self, frozen: bool) -> io::Result<()> {
         fs::write(self.0.join("cgroup.freeze"), if frozen { "1" } else { "0" })
     }
 }

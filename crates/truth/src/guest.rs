@@ -21,7 +21,7 @@ const SOURCES: [(&str, &str); 2] = [
 const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Runs the cases there. The second result is why those of the kernel module are missing.
-pub fn run(
+pub fn run_guest_cases(
     kernel: &str,
     arguments: &[String],
     through: Through,
@@ -30,20 +30,20 @@ pub fn run(
 ) -> Result<(TruthSystem, Option<String>), Failure> {
     let of_lab = |why: LabError| Failure::of_lab(&why);
     let kernel = BootKernel::by_name(kernel, Arch::Amd64).map_err(of_lab)?;
-    let module = build(&kernel);
-    let own = std::env::current_exe().map_err(Failure::failed)?;
-    let program = super::program(&own)?;
+    let module = build_device_module(&kernel);
+    let own_program = std::env::current_exe().map_err(Failure::failed)?;
+    let program = super::find_tested_program(&own_program)?;
     let script = format!(
         "mount -t configfs configfs /sys/kernel/config\n\
          {own} --quiet --json --duration {duration} {} \
          >/results/truth.json\n",
         shell_words::join(arguments),
-        own = shell_words::quote(&own.to_string_lossy()),
+        own = shell_words::quote(&own_program.to_string_lossy()),
     );
     let mut guest = Guest::new(kernel, Job::Script(script));
     guest.links = vec![("/usr/bin/punctual".into(), program.to_string_lossy().into_owned())];
-    guest.programs = vec![own, program];
-    if let Some(program) = through.program() {
+    guest.programs = vec![own_program, program];
+    if let Some(program) = through.required_program() {
         let found = find_program(program)
             .map_err(|why| Failure::refused(format!("{program}: {why}\nhelp: install it")))?;
         guest.programs.push(found);
@@ -71,7 +71,7 @@ pub fn run(
     Ok((TruthSystem { virtual_time: true, ..system }, missing))
 }
 
-fn build(kernel: &BootKernel) -> Result<Vec<u8>, LabError> {
+fn build_device_module(kernel: &BootKernel) -> Result<Vec<u8>, LabError> {
     let failed = |why: std::io::Error| LabError::Request(why.to_string());
     let place = tempfile::tempdir().map_err(failed)?;
     for (name, text) in SOURCES {

@@ -45,15 +45,15 @@ impl Injector {
         if case.way.is_none() || case.is_of_subject() {
             return Ok(Injector(None));
         }
-        let own = std::env::current_exe().map_err(Failure::failed)?;
-        let mut command = Command::new(own);
+        let own_program = std::env::current_exe().map_err(Failure::failed)?;
+        let mut command = Command::new(own_program);
         command.arg(ARGUMENT).arg(case.name()).arg(cpu.to_string()).arg(duration.0.to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(Injector(Some(command.spawn().map_err(Failure::failed)?)))
     }
 
     /// Ends the injector and returns its record in the order of time.
-    pub fn end(mut self) -> Result<Vec<Injected>, String> {
+    pub fn finish(mut self) -> Result<Vec<Injected>, String> {
         let Some(mut child) = self.0.take() else { return Ok(Vec::new()) };
         // Closing its standard input is the request to end.
         drop(child.stdin.take());
@@ -79,73 +79,80 @@ impl Drop for Injector {
 ///
 /// # Errors
 /// The arguments are not those of [`Injector::start`], or a delay cannot be made.
-pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
+pub fn run_injector(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let mut next = || arguments.next().unwrap_or_default();
     let (name, cpu, duration) = (next(), next(), next());
-    let case = InjectedCase::every().into_iter().find(|case| case.name() == name);
+    let case = InjectedCase::all_cases().into_iter().find(|case| case.name() == name);
     let (Some(case), Ok(cpu), Ok(duration)) = (case, cpu.parse(), duration.parse::<i64>()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     // The thread's name is the expected culprit.
     let work = std::thread::Builder::new()
         .name(CULPRIT.to_owned())
-        .spawn(move || work(&case, cpu, duration.saturating_add(AROUND)));
-    let made = work?.join().unwrap_or_else(|_| Ok(Vec::new()))?;
-    record::write(&made, &mut io::stdout().lock())
+        .spawn(move || inject_delays(&case, cpu, duration.saturating_add(AROUND)));
+    let injected_delays = work?.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+    record::write(&injected_delays, &mut io::stdout().lock())
 }
 
-fn work(case: &InjectedCase, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
+fn inject_delays(case: &InjectedCase, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
     let Some(way) = case.way else { return Ok(Vec::new()) };
-    let apart = APART.max(case.length.0 * LENGTHS_APART * way.steps.len() as i64 + APART);
-    let most = usize::try_from(for_ns / apart).unwrap_or_default() + 1;
-    let mut record = Vec::with_capacity(most * (way.steps.len() + 1) * STRETCHES);
-    let own = |step: &&str| STEPS_WITHOUT_MODULE.contains(step);
-    let mut device = match way.steps.iter().all(own) {
+    let injection_distance =
+        APART.max(case.length.0 * LENGTHS_APART * way.steps.len() as i64 + APART);
+    let max_injections = usize::try_from(for_ns / injection_distance).unwrap_or_default() + 1;
+    let mut record = Vec::with_capacity(max_injections * (way.steps.len() + 1) * STRETCHES);
+    let needs_no_module = |step: &&str| STEPS_WITHOUT_MODULE.contains(step);
+    let mut device = match way.steps.iter().all(needs_no_module) {
         true => None,
         false => Some(OpenOptions::new().read(true).write(true).open(DEVICE)?),
     };
     let group = case.is_confined().then(|| ControlGroup::new(group::GROUP)).transpose()?;
     let _throttling = match way.steps.contains(&"hog") {
-        true => Some(throttling::start(case.length, cpu)?),
+        true => Some(throttling::start_throttling(case.length, cpu)?),
         false => None,
     };
     let ended = end_of_input()?;
     memory::lock_all()?;
-    attributes::set_affinity(0, &CpuSet::single(cpu))?;
+    attributes::set_affinity(0, &CpuSet::from_cpu(cpu))?;
     let priority = way.priority.and_then(Priority::new);
     // Half as much again for the work around the delay itself: it must not be throttled.
     let deadline = DeadlineAttributes {
         runtime: Nanos(case.length.0 * 3 / 2),
-        deadline: Nanos(apart / 2),
-        period: Nanos(apart / 2),
+        deadline: Nanos(injection_distance / 2),
+        period: Nanos(injection_distance / 2),
     };
     let deadline = (way.policy == Policy::Deadline).then_some(deadline);
     let scheduling = Scheduling { deadline, ..Scheduling::new(way.policy, priority) };
     attributes::set_scheduling(0, &scheduling)?;
-    let begin = clock::monotonic().0;
-    let mut due = begin + apart;
+    let begin = clock::monotonic_now().0;
+    let mut due = begin + injection_distance;
     // Loading BPF programs takes very long for a process that is stopped repeatedly.
     let mut is_measured = group.is_none();
     while due < begin + for_ns && !ended.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_nanos((due - clock::monotonic().0).max(0) as u64));
+        std::thread::sleep(Duration::from_nanos((due - clock::monotonic_now().0).max(0) as u64));
         if let (Some(group), false) = (&group, is_measured) {
             is_measured = group.has_thread(MEASURING)?;
         }
         let steps = if is_measured { way.steps } else { &[] };
         for step in steps {
-            let from = clock::monotonic().0;
+            let from = clock::monotonic_now().0;
             record.extend(match (*step, &mut device, &group) {
-                ("spin", ..) => spin(case.length),
+                ("spin", ..) => spin_for_length(case.length),
                 ("thread", ..) => in_new_thread(case.length)?,
                 ("hog", ..) => throttling::until_throttled().into_iter().collect(),
-                ("sigstop", _, Some(group)) => stop(group, case.length)?,
-                ("freeze", _, Some(group)) => holds(|on| group.freeze(on), case.length)?.into(),
+                ("sigstop", _, Some(group)) => stop_processes(group, case.length)?,
+                ("freeze", _, Some(group)) => {
+                    hold_for_length(|on| group.set_frozen(on), case.length)?.into()
+                }
                 (word, Some(device), _) => in_kernel(word, case.length, device)?,
                 _ => Vec::new(),
             });
-            record.push(Injected { begin: from, end: clock::monotonic().0, role: Role::Around });
+            record.push(Injected {
+                begin: from,
+                end: clock::monotonic_now().0,
+                role: Role::Around,
+            });
         }
-        due = (due + apart).max(clock::monotonic().0 + apart / 2);
+        due = (due + injection_distance).max(clock::monotonic_now().0 + injection_distance / 2);
     }
     // From here on nothing may delay the measured program.
     attributes::set_scheduling(0, &Scheduling::new(Policy::Other, None))?;
@@ -155,13 +162,13 @@ fn work(case: &InjectedCase, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected
 /// Steps without a kernel module.
 const STEPS_WITHOUT_MODULE: [&str; 5] = ["spin", "thread", "hog", "sigstop", "freeze"];
 
-fn spin(length: Nanos) -> Vec<Injected> {
-    let begin = clock::monotonic().0;
+fn spin_for_length(length: Nanos) -> Vec<Injected> {
+    let begin = clock::monotonic_now().0;
     let mut stretches = Vec::with_capacity(STRETCHES);
     let (mut from, mut last) = (begin, begin);
     while last < begin + length.0 {
         spin_loop();
-        let now = clock::monotonic().0;
+        let now = clock::monotonic_now().0;
         if now - last >= GAP {
             stretches.push([from, last]);
             from = now;
@@ -175,11 +182,11 @@ fn spin(length: Nanos) -> Vec<Injected> {
 /// A new thread inherits this one's policy, priority and name; creating it is a part of the delay,
 /// and takes longer than a period if each instruction takes 8 ns.
 fn in_new_thread(length: Nanos) -> io::Result<Vec<Injected>> {
-    let begin = clock::monotonic().0;
+    let begin = clock::monotonic_now().0;
     let thread = std::thread::Builder::new().name(CULPRIT.to_owned());
-    let scheduling = attributes::scheduling(0)?;
+    let scheduling = attributes::read_scheduling(0)?;
     // A policy that a thread was given on purpose is not inherited.
-    let work = move || attributes::set_scheduling(0, &scheduling).map(|()| spin(length));
+    let work = move || attributes::set_scheduling(0, &scheduling).map(|()| spin_for_length(length));
     let spun = thread.spawn(work)?.join();
     let mut spun =
         spun.unwrap_or_else(|_| Err(io::Error::other("a thread of the injector's panicked")))?;
@@ -188,30 +195,33 @@ fn in_new_thread(length: Nanos) -> io::Result<Vec<Injected>> {
 }
 
 /// Stops all measured processes; none if there is none.
-fn stop(group: &ControlGroup, length: Nanos) -> io::Result<Vec<Injected>> {
-    let processes = group.processes()?;
+fn stop_processes(group: &ControlGroup, length: Nanos) -> io::Result<Vec<Injected>> {
+    let processes = group.process_ids()?;
     if processes.is_empty() {
         return Ok(Vec::new());
     }
     let to_all = |stops| {
         let signal = if stops { libc::SIGSTOP } else { libc::SIGCONT };
         // A process that has ended is gone.
-        processes.iter().for_each(|pid| drop(children::send(*pid, signal)));
+        processes.iter().for_each(|pid| drop(children::send_signal(*pid, signal)));
         Ok(())
     };
-    holds(to_all, length).map(Vec::from)
+    hold_for_length(to_all, length).map(Vec::from)
 }
 
 /// Begins and ends holding something. The exact instants within these two calls are not known here.
-fn holds(mut hold: impl FnMut(bool) -> io::Result<()>, length: Nanos) -> io::Result<[Injected; 3]> {
-    let before = clock::monotonic().0;
+fn hold_for_length(
+    mut hold: impl FnMut(bool) -> io::Result<()>,
+    length: Nanos,
+) -> io::Result<[Injected; 3]> {
+    let before = clock::monotonic_now().0;
     hold(true)?;
-    let begin = clock::monotonic().0;
+    let begin = clock::monotonic_now().0;
     std::thread::sleep(Duration::from_nanos(length.0 as u64));
-    let end = clock::monotonic().0;
+    let end = clock::monotonic_now().0;
     hold(false)?;
     let perhaps = |begin, end| Injected { begin, end, role: Role::Perhaps };
-    let after = clock::monotonic().0;
+    let after = clock::monotonic_now().0;
     Ok([perhaps(before, begin), Injected::new(begin, end), perhaps(end, after)])
 }
 

@@ -29,16 +29,16 @@ use punctual_session::exit::Failure;
 use punctual_session::programs::find_program;
 use std::fs;
 use std::path::{Path, PathBuf};
-pub use text::text;
+pub use text::format_scores;
 pub use through::Through;
 use through::TruthMeasurement;
 
 /// The program under test: beside this one, or in $PATH.
-pub(crate) fn program(own: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn find_tested_program(own: &Path) -> Result<PathBuf, Failure> {
     let name = own.file_name().unwrap_or_default().to_string_lossy();
-    let beside = own.with_file_name(name.replacen("punctual-truth", "punctual", 1));
-    if beside != own && beside.exists() {
-        return Ok(beside);
+    let sibling_program = own.with_file_name(name.replacen("punctual-truth", "punctual", 1));
+    if sibling_program != own && sibling_program.exists() {
+        return Ok(sibling_program);
     }
     find_program("punctual").map_err(|why| {
         Failure::refused(format!("punctual: {why}\nhelp: build it: cargo build -p punctual"))
@@ -46,18 +46,19 @@ pub(crate) fn program(own: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// The cases to run: of some lengths, or of all.
-pub fn cases(all: bool, named: &[String]) -> Result<Vec<InjectedCase>, Failure> {
-    let every = InjectedCase::every();
-    if let Some(name) = named.iter().find(|name| !every.iter().any(|case| case.matches(name))) {
+pub fn select_cases(all: bool, named: &[String]) -> Result<Vec<InjectedCase>, Failure> {
+    let every = InjectedCase::all_cases();
+    if let Some(name) = named.iter().find(|name| !every.iter().any(|case| case.matches_name(name)))
+    {
         return Err(Failure::refused(format!(
             "there is no case `{name}`\nhelp: known are {}",
-            InjectedCase::words().collect::<Vec<_>>().join(", ")
+            InjectedCase::accepted_names().collect::<Vec<_>>().join(", ")
         )));
     }
     let chosen = |case: &InjectedCase| match named.is_empty() {
         true => all || case.is_short(),
         false => {
-            named.iter().any(|name| case.matches(name)) && (all || case.is_short())
+            named.iter().any(|name| case.matches_name(name)) && (all || case.is_short())
                 || named.contains(&case.name())
         }
     };
@@ -80,14 +81,14 @@ pub fn run_locally(
         cases: Vec::new(),
     };
     for case in cases {
-        let result = one(case, duration, cpu, through)?;
+        let result = run_case(case, duration, cpu, through)?;
         watch(&result);
         system.cases.push(result);
     }
     Ok(system)
 }
 
-fn one(
+fn run_case(
     case: &InjectedCase,
     duration: Nanos,
     cpu: usize,
@@ -95,13 +96,14 @@ fn one(
 ) -> Result<TruthCase, Failure> {
     let mut result = TruthCase {
         name: case.name(),
-        cause: case.cause(),
-        unrecorded: through.unrecorded(case).map(str::to_owned),
+        cause: case.cause_ids(),
+        unrecorded: through.unrecorded_events(case).map(str::to_owned),
         length_ns: case.length.0,
         skipped: None,
         score: TruthScore::default(),
     };
-    if let Some(missing) = case.missing().or_else(|| through.lacks(case)) {
+    if let Some(missing) = case.missing_prerequisite().or_else(|| through.unsupported_reason(case))
+    {
         result.skipped = Some(missing);
         return Ok(result);
     }
@@ -113,10 +115,10 @@ fn one(
     };
     let measured = TruthMeasurement { case, duration, cpu, through, place: place.path() };
     let injector = Injector::start(case, duration, cpu)?;
-    let ran = measured.run();
+    let ran = measured.run_measurement();
     let injected = match case.is_of_subject() {
-        true => measured.met(),
-        false => injector.end(),
+        true => measured.read_met_delays(),
+        false => injector.finish(),
     };
     if case.is_confined() {
         ControlGroup::new(group::GROUP).map_err(Failure::failed)?.remove();
@@ -126,7 +128,7 @@ fn one(
         return Ok(result);
     }
     match injected {
-        Ok(injected) => match measured.score(&injected) {
+        Ok(injected) => match measured.score_explanation(&injected) {
             Ok(score) => result.score = score,
             Err(why) => result.skipped = Some(why.render(false)),
         },

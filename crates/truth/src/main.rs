@@ -47,7 +47,7 @@ struct Args {
     /// account for the accounting of a run; or of the trace that the line of `punctual recipe`
     /// records with another tool: tracefs, perf or trace-cmd; or of what perf records of the events
     /// sched, irq and timer alone (sched-irq-timer)
-    #[arg(long, value_name = "COMMAND", default_value = "run", value_parser = through)]
+    #[arg(long, value_name = "COMMAND", default_value = "run", value_parser = parse_through)]
     through: Through,
     /// Print JSON in the format punctual-truth/1 (docs/reference/truth.md)
     #[arg(long)]
@@ -63,56 +63,56 @@ const PRECISION: f64 = 0.97;
 const TIME_ERROR: f64 = 0.05;
 const UNKNOWN: f64 = 0.03;
 
-fn through(word: &str) -> Result<Through, String> {
-    let found = Through::all().find(|through| through.word() == word);
+fn parse_through(word: &str) -> Result<Through, String> {
+    let found = Through::all_variants().find(|through| through.word() == word);
     found.ok_or_else(|| {
-        let known: Vec<&str> = Through::all().map(Through::word).collect();
-        format!("known are {}", known.join(", "))
+        let known_words: Vec<&str> = Through::all_variants().map(Through::word).collect();
+        format!("known are {}", known_words.join(", "))
     })
 }
 
 fn main() -> ExitCode {
-    punctual_lab::announce_waits(say);
+    punctual_lab::announce_waits(write_stderr_line);
     // The process that injects known delays, and the one that meets them, are this program again.
     let rest = || std::env::args().skip(2);
     let served = match std::env::args().nth(1).as_deref() {
-        Some(inject::ARGUMENT) => inject::serve(rest()),
-        Some(subject::ARGUMENT) => subject::serve(rest()),
-        _ => return score(&Args::parse()),
+        Some(inject::ARGUMENT) => inject::run_injector(rest()),
+        Some(subject::ARGUMENT) => subject::run_subject(rest()),
+        _ => return run_to_exit_code(&Args::parse()),
     };
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            say(&format!("error: {why}"));
+            write_stderr_line(&format!("error: {why}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn score(args: &Args) -> ExitCode {
-    let exit = run(args).unwrap_or_else(|failure| {
-        say(&format!("error: {}", failure.render(false)));
+fn run_to_exit_code(args: &Args) -> ExitCode {
+    let exit = run_cases(args).unwrap_or_else(|failure| {
+        write_stderr_line(&format!("error: {}", failure.render(false)));
         failure.exit
     });
     ExitCode::from(exit as u8)
 }
 
 /// Writes a line to standard error, if it is open.
-fn say(line: &str) {
+fn write_stderr_line(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Runs the cases and shows the scores.
-fn run(args: &Args) -> Result<Exit, Failure> {
-    let cases = punctual_truth::cases(args.all, &args.cases)?;
+fn run_cases(args: &Args) -> Result<Exit, Failure> {
+    let cases = punctual_truth::select_cases(args.all, &args.cases)?;
     let progress = |line: String| {
         if !args.quiet {
-            say(&line);
+            write_stderr_line(&line);
         }
     };
     let mut systems = Vec::new();
     if args.kernel.is_empty() {
-        let allowed = punctual_sys::attributes::affinity(0).map_err(Failure::failed)?;
+        let allowed = punctual_sys::attributes::read_affinity(0).map_err(Failure::failed)?;
         let cpu = args.cpu.or(allowed.iter().last()).unwrap_or_default();
         let mut report = |case: &TruthCase| {
             let TruthScore { right, affected, .. } = case.score;
@@ -127,7 +127,7 @@ fn run(args: &Args) -> Result<Exit, Failure> {
     let document = TruthDocument { schema: TRUTH_SCHEMA.to_owned(), version, systems };
     let printed = match args.json {
         true => serde_json::to_string_pretty(&document).map_err(Failure::failed)? + "\n",
-        false => punctual_truth::text(&document),
+        false => punctual_truth::format_scores(&document),
     };
     io::stdout().write_all(printed.as_bytes())?;
     let low = document.systems.iter().any(|system| system.virtual_time && is_below(system));
@@ -147,7 +147,7 @@ fn in_guests(args: &Args, progress: &dyn Fn(String)) -> Result<Vec<TruthSystem>,
             false => GuestControl::GoOn,
         };
         let (system, missing) =
-            guest::run(kernel, &passed_on, args.through, args.duration, &mut watch)?;
+            guest::run_guest_cases(kernel, &passed_on, args.through, args.duration, &mut watch)?;
         if let Some(why) = missing {
             progress(why);
         }
@@ -166,5 +166,5 @@ fn is_below(system: &TruthSystem) -> bool {
         || below(sum.recall(), RECALL)
         || below(sum.precision(), PRECISION)
         || above(sum.time_error(), TIME_ERROR)
-        || above(sum.unknown(), UNKNOWN)
+        || above(sum.unknown_share(), UNKNOWN)
 }

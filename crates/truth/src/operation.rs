@@ -58,8 +58,9 @@ pub enum Holder {
 impl Operation {
     /// Whether the operation changes settings of the system, or needs the kernel module.
     pub fn needs_guest(self) -> bool {
-        let own = matches!(self, Operation::Quota | Operation::Budget | Operation::KernelLock);
-        own || self.needs_disk() || matches!(self, Operation::Device(_))
+        let is_guest_only =
+            matches!(self, Operation::Quota | Operation::Budget | Operation::KernelLock);
+        is_guest_only || self.needs_disk() || matches!(self, Operation::Device(_))
     }
 
     /// Whether the operation needs a disk of a known speed.
@@ -68,7 +69,7 @@ impl Operation {
     }
 
     /// Whether the measured thread has no real-time policy of its own, or may fault.
-    pub fn faults(self) -> bool {
+    pub fn may_fault(self) -> bool {
         matches!(self, Operation::MajorFault | Operation::MinorFaults)
     }
 }

@@ -40,10 +40,10 @@ pub fn read_device(device: &mut File) -> io::Result<Vec<Injected>> {
     let mut line = [0; LINE];
     let read = device.read(&mut line)?;
     let line = std::str::from_utf8(&line[..read]).unwrap_or_default();
-    stretches(line).ok_or_else(|| io::Error::other(format!("{DEVICE} gave `{line}`")))
+    parse_stretches(line).ok_or_else(|| io::Error::other(format!("{DEVICE} gave `{line}`")))
 }
 
-fn stretches(line: &str) -> Option<Vec<Injected>> {
+fn parse_stretches(line: &str) -> Option<Vec<Injected>> {
     let instants: Option<Vec<i64>> =
         line.split_whitespace().map(|word| word.parse().ok()).collect();
     let (pairs, rest) = instants.as_deref()?.as_chunks::<2>();
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn injection_records_are_read_back_as_written() {
-        let delay = stretches("10 20 25 40\n").expect("two stretches");
+        let delay = parse_stretches("10 20 25 40\n").expect("two stretches");
         assert_eq!(delay[0], Injected::new(10, 20));
         assert_eq!(delay[1], Injected { begin: 25, end: 40, role: Role::GoesOn });
         let mut record = delay.clone();
@@ -74,6 +74,10 @@ mod tests {
         let mut text = Vec::new();
         write(&record, &mut text).expect("memory");
         assert_eq!(read(&String::from_utf8_lossy(&text)), Ok(record));
-        assert!(read("1 2\n").is_err() && stretches("1 2 3").is_none() && stretches("").is_none());
+        assert!(
+            read("1 2\n").is_err()
+                && parse_stretches("1 2 3").is_none()
+                && parse_stretches("").is_none()
+        );
     }
 }

@@ -88,14 +88,14 @@ impl TruthRecorder {
     }
 
     /// The events that the cause of a case needs and this recorder does not record.
-    pub fn lacks(self, case: &InjectedCase) -> Option<&'static str> {
+    pub fn missing_events(self, case: &InjectedCase) -> Option<&'static str> {
         let way = case.way.filter(|_| self == TruthRecorder::SchedIrqTimer)?;
-        let mut known = NEEDS_MORE_THAN_SCHED_IRQ_TIMER.iter();
-        known.find(|(name, _)| *name == way.name).map(|(_, events)| *events)
+        let mut extra_needs = NEEDS_MORE_THAN_SCHED_IRQ_TIMER.iter();
+        extra_needs.find(|(name, _)| *name == way.name).map(|(_, events)| *events)
     }
 
     /// The program that must exist.
-    pub fn program(self) -> Option<&'static str> {
+    pub fn required_program(self) -> Option<&'static str> {
         match self {
             TruthRecorder::Tracefs => None,
             TruthRecorder::Perf | TruthRecorder::SchedIrqTimer => Some("perf"),
@@ -104,7 +104,7 @@ impl TruthRecorder {
     }
 
     /// The output of its command, relative to its working directory.
-    fn file(self) -> &'static str {
+    fn output_file(self) -> &'static str {
         match self {
             TruthRecorder::Tracefs => "/tmp/trace.txt",
             TruthRecorder::Perf | TruthRecorder::SchedIrqTimer => "perf.data",
@@ -113,7 +113,7 @@ impl TruthRecorder {
     }
 
     /// Starts to record for at least this time.
-    pub fn start(
+    pub fn start_recording(
         self,
         punctual: &Path,
         place: &Path,
@@ -130,29 +130,31 @@ impl TruthRecorder {
             _ => {
                 let mut recipe = Command::new(punctual);
                 recipe.args(["recipe", self.word(), "--duration", &format!("{}ns", whole.0)]);
-                printed(recipe.output())?
+                successful_output(recipe.output())?
             }
         };
         let mut shell = Command::new("sh");
         shell.args(["-c", &line]).current_dir(place);
         shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = shell.spawn().map_err(|why| why.to_string())?;
-        let most = if self.program().is_some() { START } else { START_OF_SHELL };
+        let start_timeout = if self.required_program().is_some() { START } else { START_OF_SHELL };
         let begin = Instant::now();
-        while begin.elapsed() < most && !sleeps(child.id()) && matches!(child.try_wait(), Ok(None))
+        while begin.elapsed() < start_timeout
+            && !runs_sleep(child.id())
+            && matches!(child.try_wait(), Ok(None))
         {
             std::thread::sleep(POLL);
         }
-        Ok(RecordingCommand { child, file: place.join(self.file()) })
+        Ok(RecordingCommand { child, file: place.join(self.output_file()) })
     }
 }
 
 /// Whether a process or a descendant is sleep(1), which each command starts when it records.
-fn sleeps(pid: u32) -> bool {
+fn runs_sleep(pid: u32) -> bool {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let children = read(&format!("task/{pid}/children"));
     let children = children.split_whitespace().filter_map(|child| child.parse().ok());
-    read("comm").trim() == "sleep" || children.into_iter().any(sleeps)
+    read("comm").trim() == "sleep" || children.into_iter().any(runs_sleep)
 }
 
 /// A recording command.
@@ -163,17 +165,17 @@ pub struct RecordingCommand {
 
 impl RecordingCommand {
     /// Waits for its end, and makes a bundle of the cycles of the threads of this name.
-    pub fn end(self, thread: &str, bundle: &Path) -> Result<(), String> {
-        printed(self.child.wait_with_output())?;
+    pub fn finish_bundle(self, thread: &str, bundle: &Path) -> Result<(), String> {
+        successful_output(self.child.wait_with_output())?;
         let cycles = CycleOptions { thread: Some(thread.to_owned()), ..CycleOptions::default() };
-        let converted = traces::import(&self.file, bundle, None, cycles);
+        let converted = traces::import_trace(&self.file, bundle, None, cycles);
         let _ = fs::remove_file(&self.file);
         converted.map_err(|why| why.render(false))?.none.map_or(Ok(()), Err)
     }
 }
 
 /// The output of a successful command, else the last line of its errors.
-fn printed(output: std::io::Result<std::process::Output>) -> Result<String, String> {
+fn successful_output(output: std::io::Result<std::process::Output>) -> Result<String, String> {
     let output = output.map_err(|why| why.to_string())?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
@@ -194,19 +196,22 @@ mod tests {
         fs::write(&own, script).expect("written");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&own, mode).expect("executable");
-        let recording = TruthRecorder::Perf.start(&own, room.path(), Nanos(1)).expect("starts");
-        recording.end("servo", &room.path().join("bundle"))
+        let recording =
+            TruthRecorder::Perf.start_recording(&own, room.path(), Nanos(1)).expect("starts");
+        recording.finish_bundle("servo", &room.path().join("bundle"))
     }
 
     #[test]
     fn what_sched_irq_and_timer_cannot_show_is_a_way_with_a_cause() {
-        let every = InjectedCase::every();
+        let every = InjectedCase::all_cases();
         for (name, _) in NEEDS_MORE_THAN_SCHED_IRQ_TIMER {
-            let case = every.iter().find(|case| case.matches(name)).expect("a way of this name");
-            assert!(TruthRecorder::SchedIrqTimer.lacks(case).is_some(), "{name}");
-            assert_eq!(TruthRecorder::Perf.lacks(case), None);
+            let case =
+                every.iter().find(|case| case.matches_name(name)).expect("a way of this name");
+            assert!(TruthRecorder::SchedIrqTimer.missing_events(case).is_some(), "{name}");
+            assert_eq!(TruthRecorder::Perf.missing_events(case), None);
         }
-        let shown = every.iter().filter(|case| TruthRecorder::SchedIrqTimer.lacks(case).is_none());
+        let shown =
+            every.iter().filter(|case| TruthRecorder::SchedIrqTimer.missing_events(case).is_none());
         assert!(shown.count() > 100);
     }
 

@@ -82,7 +82,7 @@ pub enum Placing {
 }
 
 impl Expected<'_> {
-    fn is(&self, part: &ExplainedPart) -> bool {
+    fn matches_part(&self, part: &ExplainedPart) -> bool {
         let who = part.who.as_deref().unwrap_or_default();
         self.causes.iter().any(|(cause, name)| {
             *cause == part.cause
@@ -91,14 +91,14 @@ impl Expected<'_> {
     }
 
     /// Whether a sample is affected by one of these whole delays, with `overlap` ns injected.
-    fn affects(&self, delays: &[Injected], overlap: i64, due: i64, end: i64) -> bool {
-        delays.iter().any(|one| self.delays(one, due, end))
+    fn affects_sample(&self, delays: &[Injected], overlap: i64, due: i64, end: i64) -> bool {
+        delays.iter().any(|one| self.delays_sample(one, due, end))
             && overlap >= LEAST_NS
             && overlap.saturating_mul(2) >= end.saturating_sub(due)
     }
 
     /// Whether an injection delays a sample with this due time and end.
-    fn delays(&self, one: &Injected, due: i64, end: i64) -> bool {
+    fn delays_sample(&self, one: &Injected, due: i64, end: i64) -> bool {
         match self.placing {
             // An injection after the due time may not be the reason: with preemption none or
             // voluntary, a task in the kernel is not preempted anyway. One that the thread
@@ -111,7 +111,7 @@ impl Expected<'_> {
 }
 
 /// The score of explained samples; `injected` is in order of time.
-pub fn score(
+pub fn score_samples(
     samples: &[ExplainedSample],
     injected: &[Injected],
     expected: Expected<'_>,
@@ -120,27 +120,28 @@ pub fn score(
     let delays = whole_delays(injected);
     for sample in samples {
         let end = sample.at.saturating_add(sample.latency_ns);
-        let overlap = overlap(injected, sample.at, end);
-        let of = |is: &dyn Fn(&ExplainedPart) -> bool| -> i64 {
+        let overlap = injected_time(injected, sample.at, end);
+        let time_of_parts = |is: &dyn Fn(&ExplainedPart) -> bool| -> i64 {
             sample.parts.iter().filter(|part| is(part)).map(|part| part.ns).sum()
         };
-        let named = of(&|part| expected.is(part));
+        let named = time_of_parts(&|part| expected.matches_part(part));
         let (largest, is_right) = largest_part(sample, expected);
-        if !expected.affects(&delays, overlap, sample.at, end) {
-            let met = touches(injected, sample.at, end);
+        if !expected.affects_sample(&delays, overlap, sample.at, end) {
+            let met = touches_interval(injected, sample.at, end);
             let is_false = is_right && !expected.is_shared && !met && named >= LEAST_NS;
             score.falsely_named += u64::from(is_false);
             continue;
         }
         score.affected += 1;
         score.latency_ns += sample.latency_ns;
-        score.unknown_ns += of(&|part| part.cause == "unknown");
+        score.unknown_ns += time_of_parts(&|part| part.cause == "unknown");
         score.time_ns += overlap;
-        score.time_error_ns += error(named, overlap, perhaps(injected, sample.at, end));
+        score.time_error_ns +=
+            attribution_error(named, overlap, possible_time(injected, sample.at, end));
         if is_right {
             score.right += 1;
         } else {
-            score.examples.entry(largest.clone()).or_insert_with(|| example(sample));
+            score.examples.entry(largest.clone()).or_insert_with(|| format_sample_parts(sample));
             *score.confused.entry(largest).or_default() += 1;
         }
     }
@@ -163,32 +164,34 @@ pub fn score_account(
     let mut met: BTreeMap<u64, Met> = BTreeMap::new();
     for (due, latency) in samples {
         let (due, end) = (due.ns(), (*due + *latency).ns());
-        let overlap = overlap(injected, due, end);
+        let overlap = injected_time(injected, due, end);
         let met = met.entry(Account::lower_edge(*latency)).or_default();
         met.overlap += overlap;
-        met.perhaps += perhaps(injected, due, end);
+        met.perhaps += possible_time(injected, due, end);
         met.latency += latency.ns();
-        met.touched += u64::from(touches(injected, due, end));
-        met.affected += u64::from(expected.affects(&delays, overlap, due, end));
+        met.touched += u64::from(touches_interval(injected, due, end));
+        met.affected += u64::from(expected.affects_sample(&delays, overlap, due, end));
     }
     let is_right = |part: CauseKind| expected.causes.iter().any(|(cause, _)| *cause == part.id());
-    let all = || MAIN_PARTS.iter().copied();
+    let all_parts = || MAIN_PARTS.iter().copied();
     let named_in = |bucket: &AccountBucket| -> u64 {
-        all().filter(|part| is_right(*part)).map(|part| bucket.parts[part as usize]).sum()
+        all_parts().filter(|part| is_right(*part)).map(|part| bucket.parts[part as usize]).sum()
     };
     // A delay without an injection also delays samples of the same length with one.
-    let untouched = account.buckets().filter(|(edge, _)| {
+    let untouched = account.occupied_buckets().filter(|(edge, _)| {
         expected.is_shared && met.get(edge).is_some_and(|met| met.touched == 0)
     });
     let (count, usual) = untouched.fold((0, 0), |(count, usual), (_, bucket)| {
         (count + bucket.count, usual + named_in(bucket))
     });
     let usual = usual.checked_div(count).unwrap_or_default() as i64;
-    for (edge, bucket) in account.buckets() {
+    for (edge, bucket) in account.occupied_buckets() {
         let Some(met) = met.get(&edge) else { continue };
         let named = named_in(bucket) as i64 - usual * bucket.count as i64;
-        let longest: u64 =
-            all().filter(|part| is_right(*part)).map(|part| bucket.longest[part as usize]).sum();
+        let longest: u64 = all_parts()
+            .filter(|part| is_right(*part))
+            .map(|part| bucket.longest[part as usize])
+            .sum();
         let right = longest.min(met.affected);
         score.affected += met.affected;
         score.right += right;
@@ -196,15 +199,15 @@ pub fn score_account(
             score.unknown_ns += bucket.parts[CauseKind::Unknown as usize] as i64;
             score.latency_ns += met.latency;
             score.time_ns += met.overlap;
-            score.time_error_ns += error(named, met.overlap, met.perhaps);
+            score.time_error_ns += attribution_error(named, met.overlap, met.perhaps);
         }
         if !expected.is_shared && edge as i64 >= LEAST_NS {
             score.falsely_named += longest.saturating_sub(met.touched);
         }
         if right < met.affected {
-            let others = all().filter(|part| !is_right(*part));
-            let other = others.max_by_key(|part| bucket.longest[*part as usize]);
-            let name = other.map_or(String::new(), |part| part.id().to_owned());
+            let wrong_parts = all_parts().filter(|part| !is_right(*part));
+            let longest_wrong = wrong_parts.max_by_key(|part| bucket.longest[*part as usize]);
+            let name = longest_wrong.map_or(String::new(), |part| part.id().to_owned());
             *score.confused.entry(name).or_default() += met.affected - right;
         }
     }
@@ -224,30 +227,30 @@ struct Met {
 }
 
 /// The injected time within an interval.
-fn overlap(injected: &[Injected], due: i64, end: i64) -> i64 {
+fn injected_time(injected: &[Injected], due: i64, end: i64) -> i64 {
     let delays = injected.iter().filter(|one| one.is_at_work());
     delays.map(|one| one.in_common(due, end)).sum()
 }
 
 /// The possibly injected time within an interval.
-fn perhaps(injected: &[Injected], due: i64, end: i64) -> i64 {
+fn possible_time(injected: &[Injected], due: i64, end: i64) -> i64 {
     let perhaps = injected.iter().filter(|one| one.role == Role::Perhaps);
     perhaps.map(|one| one.in_common(due, end)).sum()
 }
 
 /// The error of an attributed time; the true one is at least `overlap` and may have `perhaps` more.
-fn error(named: i64, overlap: i64, perhaps: i64) -> i64 {
+fn attribution_error(named: i64, overlap: i64, perhaps: i64) -> i64 {
     (overlap - named).max(named - overlap - perhaps).max(0)
 }
 
 /// Whether an injection or its maker was at work in an interval.
-fn touches(injected: &[Injected], due: i64, end: i64) -> bool {
+fn touches_interval(injected: &[Injected], due: i64, end: i64) -> bool {
     injected.iter().any(|one| one.in_common(due, end) > 0)
 }
 
 /// The parts of a sample: `preempted hog 3000 ns (sched_switch 0, sched_switch 3000); …`, with the
 /// events' instants relative to the due time.
-fn example(sample: &ExplainedSample) -> String {
+fn format_sample_parts(sample: &ExplainedSample) -> String {
     let part = |part: &ExplainedPart| {
         let events: Vec<String> = part
             .evidence
@@ -265,7 +268,7 @@ fn example(sample: &ExplainedSample) -> String {
 fn largest_part(sample: &ExplainedSample, expected: Expected<'_>) -> (String, bool) {
     let mut times: BTreeMap<(&str, bool), i64> = BTreeMap::new();
     for part in &sample.parts {
-        *times.entry((&part.cause, expected.is(part))).or_default() += part.ns;
+        *times.entry((&part.cause, expected.matches_part(part))).or_default() += part.ns;
     }
     let largest = times.into_iter().max_by_key(|(_, ns)| *ns);
     largest.map_or((String::new(), false), |((cause, is_right), _)| (cause.to_owned(), is_right))

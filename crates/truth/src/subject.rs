@@ -54,7 +54,7 @@ impl SubjectStage {
         SubjectStage {
             length: length.0,
             cpu,
-            begin: now() + BEFORE,
+            begin: now_ns() + BEFORE,
             period,
             count: (duration / period).max(1),
             began: AtomicI64::new(0),
@@ -63,27 +63,27 @@ impl SubjectStage {
         }
     }
 
-    fn due(&self, cycle: i64) -> i64 {
+    fn due_of_cycle(&self, cycle: i64) -> i64 {
         self.begin + cycle * self.period
     }
 
-    fn begins(&self) {
-        self.began.store(now(), Ordering::Relaxed);
+    fn note_begin(&self) {
+        self.began.store(now_ns(), Ordering::Relaxed);
     }
 
-    fn ends(&self) {
-        self.done.store(now(), Ordering::Relaxed);
+    fn note_end(&self) {
+        self.done.store(now_ns(), Ordering::Relaxed);
     }
 
     /// The delay that the subject met from this instant on; its maker reports the end.
-    fn met(&self, begin: i64) -> Option<Injected> {
+    fn delay_since(&self, begin: i64) -> Option<Injected> {
         let begin = begin.max(self.began.load(Ordering::Relaxed));
         let end = self.done.load(Ordering::Relaxed);
         (end > begin).then_some(Injected::new(begin, end))
     }
 
     /// A thread of this program.
-    fn thread(
+    fn spawn_thread(
         self: &Arc<SubjectStage>,
         name: &str,
         priority: u8,
@@ -91,7 +91,7 @@ impl SubjectStage {
     ) -> io::Result<()> {
         let stage = Arc::clone(self);
         let work = move || {
-            let place = attributes::set_affinity(0, &CpuSet::single(stage.cpu));
+            let place = attributes::set_affinity(0, &CpuSet::from_cpu(stage.cpu));
             let scheduling = Scheduling::new(Policy::Fifo, Priority::new(priority));
             let worked = place
                 .and_then(|()| attributes::set_scheduling(0, &scheduling))
@@ -111,16 +111,16 @@ impl SubjectStage {
         ahead: i64,
         mut work: impl FnMut(&SubjectStage, i64) -> io::Result<()> + Send + 'static,
     ) -> io::Result<()> {
-        self.thread(name, priority, move |stage| {
+        self.spawn_thread(name, priority, move |stage| {
             (0..stage.count).try_for_each(|cycle| {
-                sleep_until(stage.due(cycle) - ahead)?;
-                work(stage, stage.due(cycle))
+                sleep_until(stage.due_of_cycle(cycle) - ahead)?;
+                work(stage, stage.due_of_cycle(cycle))
             })
         })
     }
 
     /// The culprit, with a lower priority than the subject.
-    fn culprit(
+    fn spawn_culprit(
         self: &Arc<SubjectStage>,
         ahead: i64,
         work: impl FnMut(&SubjectStage, i64) -> io::Result<()> + Send + 'static,
@@ -129,7 +129,7 @@ impl SubjectStage {
     }
 
     /// The thread that holds the subject's lock.
-    fn holder(
+    fn spawn_holder(
         self: &Arc<SubjectStage>,
         priority: u8,
         ahead: i64,
@@ -143,50 +143,50 @@ impl SubjectStage {
 ///
 /// # Errors
 /// The arguments are not those of a case, or a wait cannot be made.
-pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
+pub fn run_subject(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let mut next = || arguments.next().unwrap_or_default();
     let (name, cpu, duration, file) = (next(), next(), next(), next());
-    let case = InjectedCase::every().into_iter().find(|case| case.name() == name);
+    let case = InjectedCase::all_cases().into_iter().find(|case| case.name() == name);
     let (Some(case), Ok(cpu), Ok(duration)) = (case, cpu.parse(), duration.parse()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let thread = std::thread::Builder::new().name(NAME.to_owned());
-    let work = thread.spawn(move || work(&case, cpu, duration))?;
+    let work = thread.spawn(move || run_cycles(&case, cpu, duration))?;
     let record = work.join().unwrap_or_else(|_| Ok(Vec::new()))?;
     record::write(&record, &mut fs::File::create(Path::new(&file))?)
 }
 
-fn work(case: &InjectedCase, cpu: usize, duration: i64) -> io::Result<Vec<Injected>> {
+fn run_cycles(case: &InjectedCase, cpu: usize, duration: i64) -> io::Result<Vec<Injected>> {
     let Some(operation) = case.way.and_then(|way| way.operation) else { return Ok(Vec::new()) };
     // The scheduler decides how long throttling lasts: cycles need more distance.
     let throttles = matches!(operation, Operation::Quota | Operation::Budget);
-    let apart = if throttles { APART * 20 } else { APART };
-    attributes::set_affinity(0, &CpuSet::single(cpu))?;
+    let cycle_distance = if throttles { APART * 20 } else { APART };
+    attributes::set_affinity(0, &CpuSet::from_cpu(cpu))?;
     warm_up()?;
-    let stage = Arc::new(SubjectStage::new(case.length, cpu, duration, apart));
-    if !operation.faults() {
+    let stage = Arc::new(SubjectStage::new(case.length, cpu, duration, cycle_distance));
+    if !operation.may_fault() {
         memory::lock_all()?;
     }
-    let mut wait = waits::prepare(operation, &stage)?;
-    attributes::set_scheduling(0, &scheduling(operation, case.length))?;
+    let mut wait = waits::prepare_operation(operation, &stage)?;
+    attributes::set_scheduling(0, &subject_scheduling(operation, case.length))?;
     let mut record = Vec::with_capacity(usize::try_from(stage.count).unwrap_or_default());
     for cycle in 0..stage.count {
-        sleep_until(stage.due(cycle))?;
+        sleep_until(stage.due_of_cycle(cycle))?;
         let _cycle = scope!("truth.cycle");
         record.extend(wait(&stage)?);
     }
-    sleep_until(stage.due(stage.count))?;
+    sleep_until(stage.due_of_cycle(stage.count))?;
     let failed = stage.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
     failed.map_or(Ok(record), Err)
 }
 
 /// Idle cycles, from which `attach` infers the thread's cycles: windows are kept from then on.
 fn warm_up() -> io::Result<()> {
-    let begin = now();
+    let begin = now_ns();
     (1..=WARM_UP.0).try_for_each(|cycle| sleep_until(begin + cycle * WARM_UP.1))
 }
 
-fn scheduling(operation: Operation, length: Nanos) -> Scheduling {
+fn subject_scheduling(operation: Operation, length: Nanos) -> Scheduling {
     match operation {
         Operation::Quota => Scheduling::new(Policy::Other, None),
         Operation::Budget => {
@@ -198,10 +198,10 @@ fn scheduling(operation: Operation, length: Nanos) -> Scheduling {
     }
 }
 
-fn now() -> i64 {
-    clock::monotonic().0
+fn now_ns() -> i64 {
+    clock::monotonic_now().0
 }
 
 fn sleep_until(at: i64) -> io::Result<()> {
-    clock::sleep_until(clock::id(Clock::Monotonic), at)
+    clock::sleep_until(clock::clock_id(Clock::Monotonic), at)
 }

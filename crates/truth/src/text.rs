@@ -1,7 +1,7 @@
 //! The scores as text.
 
 use super::document::{TruthDocument, TruthScore, TruthSystem};
-use punctual_core::format::{count, counted, percent, plain};
+use punctual_core::format::{count_text, count_with_noun, escape_unsafe, percent_text};
 use std::fmt::Write;
 
 const COLUMNS: [&str; 7] =
@@ -14,28 +14,38 @@ const LEGEND: &str = "  affected: samples that were due while the injected cause
                       attributed time.\n";
 
 /// The scores of each kernel, case by case.
-pub fn text(document: &TruthDocument) -> String {
+pub fn format_scores(document: &TruthDocument) -> String {
     let mut text = String::new();
     for system in &document.systems {
         let time = if system.virtual_time { ", virtual time" } else { "" };
         // Writing to a string does not fail.
-        let _ = writeln!(text, "causes injected on {}{time}", plain(&system.kernel));
-        table(&mut text, system);
+        let _ = writeln!(text, "causes injected on {}{time}", escape_unsafe(&system.kernel));
+        write_score_table(&mut text, system);
         let skipped = system.cases.iter().filter(|case| case.skipped.is_some()).count() as u64;
         if let Some(why) = system.cases.iter().find_map(|case| case.skipped.as_deref()) {
-            let _ = writeln!(text, "  {} not run: {}", counted(skipped, "case"), plain(why));
+            let _ = writeln!(
+                text,
+                "  {} not run: {}",
+                count_with_noun(skipped, "case"),
+                escape_unsafe(why)
+            );
         }
         for case in system.cases.iter().filter(|case| !case.score.confused.is_empty()) {
-            let others = case.score.confused.iter();
-            let others: Vec<String> =
-                others.map(|(cause, count)| format!("{cause} {count} ×")).collect();
-            let _ = writeln!(text, "  {}: shown as {}", plain(&case.name), others.join(", "));
+            let confused_causes = case.score.confused.iter();
+            let cause_texts: Vec<String> =
+                confused_causes.map(|(cause, count)| format!("{cause} {count} ×")).collect();
+            let _ = writeln!(
+                text,
+                "  {}: shown as {}",
+                escape_unsafe(&case.name),
+                cause_texts.join(", ")
+            );
         }
     }
     text + LEGEND
 }
 
-fn table(text: &mut String, system: &TruthSystem) {
+fn write_score_table(text: &mut String, system: &TruthSystem) {
     let (mut sum, mut unrecorded) = (TruthScore::default(), TruthScore::default());
     let mut rows = vec![COLUMNS.map(str::to_owned)];
     for case in system.cases.iter().filter(|case| case.skipped.is_none()) {
@@ -44,11 +54,11 @@ fn table(text: &mut String, system: &TruthSystem) {
             (Some(_), None) => sum.add(&case.score),
             (None, _) => {}
         }
-        rows.push(row(&case.name, &case.score));
+        rows.push(score_row(&case.name, &case.score));
     }
-    rows.push(row("all", &sum));
+    rows.push(score_row("all", &sum));
     if system.cases.iter().any(|case| case.unrecorded.is_some()) {
-        rows.push(row("not recorded", &unrecorded));
+        rows.push(score_row("not recorded", &unrecorded));
     }
     let first = rows.iter().map(|row| row[0].len()).max().unwrap_or_default();
     for [name, figures @ ..] in rows {
@@ -60,10 +70,10 @@ fn table(text: &mut String, system: &TruthSystem) {
     }
 }
 
-fn row(name: &str, score: &TruthScore) -> [String; 7] {
-    let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
+fn score_row(name: &str, score: &TruthScore) -> [String; 7] {
+    let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent_text);
     let [injected, affected, right, falsely] =
-        [score.injected, score.affected, score.right, score.falsely_named].map(count);
-    let [error, unknown] = [share(score.time_error()), share(score.unknown())];
-    [plain(name), injected, affected, right, falsely, error, unknown]
+        [score.injected, score.affected, score.right, score.falsely_named].map(count_text);
+    let [error, unknown] = [share(score.time_error()), share(score.unknown_share())];
+    [escape_unsafe(name), injected, affected, right, falsely, error, unknown]
 }

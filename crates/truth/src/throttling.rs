@@ -28,7 +28,7 @@ pub struct ThrottlingFiles {
 }
 
 /// Sets the limits, and starts a task without real-time policy that uses the CPU.
-pub fn start(length: Nanos, cpu: usize) -> io::Result<ThrottlingFiles> {
+pub fn start_throttling(length: Nanos, cpu: usize) -> io::Result<ThrottlingFiles> {
     let server = PathBuf::from(format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}"));
     let kernel = PathBuf::from("/proc/sys/kernel");
     // The time left to others, in ns, since Linux 6.12; before, the time of real-time tasks, in µs.
@@ -48,7 +48,9 @@ pub fn start(length: Nanos, cpu: usize) -> io::Result<ThrottlingFiles> {
         // Restored in the opposite order.
         throttling.before.insert(0, (file, before));
     }
-    std::thread::Builder::new().name("truth-other".to_owned()).spawn(move || other(cpu, &ends))?;
+    std::thread::Builder::new()
+        .name("truth-other".to_owned())
+        .spawn(move || load_cpu(cpu, &ends))?;
     Ok(throttling)
 }
 
@@ -63,8 +65,8 @@ impl Drop for ThrottlingFiles {
 }
 
 /// Uses the CPU, and touches new memory repeatedly.
-fn other(cpu: usize, ends: &AtomicBool) {
-    let placed = attributes::set_affinity(0, &CpuSet::single(cpu))
+fn load_cpu(cpu: usize, ends: &AtomicBool) {
+    let placed = attributes::set_affinity(0, &CpuSet::from_cpu(cpu))
         .and_then(|()| attributes::set_scheduling(0, &Scheduling::new(Policy::Other, None)));
     while placed.is_ok() && !ends.load(Ordering::Relaxed) {
         std::hint::black_box(vec![1u8; TOUCHED]);
@@ -73,10 +75,10 @@ fn other(cpu: usize, ends: &AtomicBool) {
 
 /// Runs until it was throttled; returns the time of that.
 pub fn until_throttled() -> Option<Injected> {
-    let begin = clock::monotonic().0;
+    let begin = clock::monotonic_now().0;
     let mut last = begin;
     while last < begin + PERIOD.0 * PERIODS {
-        let at = clock::monotonic().0;
+        let at = clock::monotonic_now().0;
         if at - last >= GAP {
             return Some(Injected::new(last, at));
         }

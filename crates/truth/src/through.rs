@@ -5,7 +5,7 @@ use super::document::TruthScore;
 use super::group::{self, ControlGroup};
 use super::names::MEASURING;
 use super::recorder::{NOT_RECORDED, TruthRecorder};
-use super::score::{Expected, Injected, score, score_account, whole_delays};
+use super::score::{Expected, Injected, score_account, score_samples, whole_delays};
 use super::{InjectedCase, record, subject};
 use punctual_bundle::Bundle;
 use punctual_core::{MonotonicNs, Nanos};
@@ -45,14 +45,14 @@ impl Through {
     const SELF_RECORDING: [Through; 4] =
         [Through::Run, Through::Attach, Through::Trace, Through::Account];
 
-    pub fn all() -> impl Iterator<Item = Through> {
+    pub fn all_variants() -> impl Iterator<Item = Through> {
         Through::SELF_RECORDING.into_iter().chain(TruthRecorder::ALL.map(Through::Recorded))
     }
 
     /// The program that must exist beside this one.
-    pub fn program(self) -> Option<&'static str> {
+    pub fn required_program(self) -> Option<&'static str> {
         match self {
-            Through::Recorded(recorder) => recorder.program(),
+            Through::Recorded(recorder) => recorder.required_program(),
             _ => None,
         }
     }
@@ -68,15 +68,15 @@ impl Through {
     }
 
     /// The events that the cause of a case needs, where this way does not record them.
-    pub fn unrecorded(self, case: &InjectedCase) -> Option<&'static str> {
+    pub fn unrecorded_events(self, case: &InjectedCase) -> Option<&'static str> {
         match self {
-            Through::Recorded(recorder) => recorder.lacks(case),
+            Through::Recorded(recorder) => recorder.missing_events(case),
             _ => None,
         }
     }
 
     /// Why a case cannot be measured this way.
-    pub fn lacks(self, case: &InjectedCase) -> Option<String> {
+    pub fn unsupported_reason(self, case: &InjectedCase) -> Option<String> {
         (self == Through::Account && case.is_of_subject())
             .then(|| "the accounting of a run divides samples of timers alone".to_owned())
     }
@@ -93,16 +93,17 @@ pub struct TruthMeasurement<'m> {
 
 impl TruthMeasurement<'_> {
     /// Measures like a user; the error says why there is nothing to explain.
-    pub fn run(&self) -> Result<(), String> {
+    pub fn run_measurement(&self) -> Result<(), String> {
         let failed = |why: io::Error| why.to_string();
-        let own = std::env::current_exe().map_err(failed)?;
-        let program = super::program(&own).map_err(|why| why.render(false))?;
-        fs::write(self.place.join("experiment.toml"), self.experiment(&own)).map_err(failed)?;
+        let own_program = std::env::current_exe().map_err(failed)?;
+        let program = super::find_tested_program(&own_program).map_err(|why| why.render(false))?;
+        fs::write(self.place.join("experiment.toml"), self.format_experiment(&own_program))
+            .map_err(failed)?;
         // Alone in its group, so that nothing else is stopped with it.
         let group = self.case.is_confined().then(|| ControlGroup::new(group::GROUP));
         let group = group.transpose().map_err(failed)?;
         let start = |program: &Path| match group.as_ref() {
-            Some(group) => group.command(program),
+            Some(group) => group.command_in_group(program),
             None => Command::new(program),
         };
         let of_command = |command: Command| {
@@ -112,7 +113,7 @@ impl TruthMeasurement<'_> {
         };
         let of_subject = self.case.is_of_subject();
         let mut command = match self.through {
-            Through::Recorded(_) if of_subject => start(&own),
+            Through::Recorded(_) if of_subject => start(&own_program),
             Through::Run | Through::Account | Through::Recorded(_) => start(&program),
             Through::Trace if !of_subject => start(&program),
             Through::Attach | Through::Trace => Command::new(&program),
@@ -122,8 +123,8 @@ impl TruthMeasurement<'_> {
             Through::Attach => {
                 command.args(["attach", "--quiet", "--explain", "--output", "bundle"]);
                 if of_subject {
-                    command.args(["--cycle", "absolute", "--", &own.to_string_lossy()]);
-                    command.args(self.subject());
+                    command.args(["--cycle", "absolute", "--", &own_program.to_string_lossy()]);
+                    command.args(self.subject_arguments());
                 } else {
                     command.arg("--").args(of_command(start(&program)));
                     command.args(run).args(["--output", "own", "experiment.toml"]);
@@ -131,9 +132,9 @@ impl TruthMeasurement<'_> {
             }
             Through::Trace if of_subject => {
                 command.args(["trace", "--quiet", "--events", EVENTS, "--output", "bundle", "--"]);
-                command.arg(&own).args(self.subject());
+                command.arg(&own_program).args(self.subject_arguments());
             }
-            Through::Recorded(_) if of_subject => drop(command.args(self.subject())),
+            Through::Recorded(_) if of_subject => drop(command.args(self.subject_arguments())),
             Through::Recorded(_) => {
                 command.args(run).args(["--output", "own", "experiment.toml"]);
             }
@@ -141,14 +142,15 @@ impl TruthMeasurement<'_> {
         }
         let recording = match self.through {
             Through::Recorded(recorder) => {
-                Some(recorder.start(&program, self.place, self.duration)?)
+                Some(recorder.start_recording(&program, self.place, self.duration)?)
             }
             _ => None,
         };
         command.current_dir(self.place);
         let ran = command.stdin(Stdio::null()).output();
         let thread = if of_subject { subject::NAME } else { MEASURING };
-        let recorded = recording.map_or(Ok(()), |one| one.end(thread, &self.place.join("bundle")));
+        let recorded =
+            recording.map_or(Ok(()), |one| one.finish_bundle(thread, &self.place.join("bundle")));
         let ran = ran.map_err(failed)?;
         match ran.status.code() {
             // Exit code 4: the machine took time from it, or a load did; the samples exist.
@@ -161,14 +163,14 @@ impl TruthMeasurement<'_> {
     }
 
     /// The arguments that select the measured program's operation.
-    fn subject(&self) -> [String; 5] {
+    fn subject_arguments(&self) -> [String; 5] {
         let name = subject::ARGUMENT.to_owned();
         [name, self.case.name(), self.cpu.to_string(), self.duration.0.to_string(), MET.to_owned()]
     }
 
-    fn experiment(&self, own: &Path) -> String {
+    fn format_experiment(&self, own: &Path) -> String {
         let TruthMeasurement { case, duration, cpu, through, .. } = self;
-        let (policy, priority) = case.scheduling();
+        let (policy, priority) = case.measured_scheduling();
         let priority =
             priority.map_or(String::new(), |priority| format!("priority = {priority}\n"));
         let mut text = "[[measure]]\n".to_owned();
@@ -176,7 +178,7 @@ impl TruthMeasurement<'_> {
             true => {
                 let met = self.place.join(MET).to_string_lossy().into_owned();
                 let mut words = vec![own.to_string_lossy().into_owned()];
-                words.extend(self.subject());
+                words.extend(self.subject_arguments());
                 words.pop();
                 words.push(met);
                 format!(
@@ -189,41 +191,41 @@ impl TruthMeasurement<'_> {
                  \"{cpu}\"\nperiod = \"{PERIOD}\"\nduration = \"{duration}\"\n"
             ),
         });
-        let of = |words: &str| {
+        let quote_words = |words: &str| {
             let words: Vec<String> = words.split(',').map(|word| format!("\"{word}\"")).collect();
             words.join(", ")
         };
         text.push_str(&match through {
             Through::Run => format!("\n[explain]\nworst = {WORST}\naccount = false\n"),
             Through::Account => "\n[explain]\nworst = 0\naccount = true\n".to_owned(),
-            Through::Trace => format!("\n[record]\nevents = [{}]\n", of(EVENTS)),
+            Through::Trace => format!("\n[record]\nevents = [{}]\n", quote_words(EVENTS)),
             Through::Attach | Through::Recorded(_) => String::new(),
         });
         text
     }
 
     /// The delays that the measured program met itself.
-    pub fn met(&self) -> Result<Vec<Injected>, String> {
+    pub fn read_met_delays(&self) -> Result<Vec<Injected>, String> {
         let text = fs::read_to_string(self.place.join(MET)).map_err(|why| why.to_string())?;
         record::read(&text)
     }
 
     /// Compares the causes reported for samples with the injected ones.
-    pub fn score(&self, injected: &[Injected]) -> Result<TruthScore, Failure> {
+    pub fn score_explanation(&self, injected: &[Injected]) -> Result<TruthScore, Failure> {
         let TruthMeasurement { case, through, .. } = self;
         let bundle = Bundle::open(&self.place.join("bundle")).map_err(Failure::failed)?;
         // Traces of other tools do not contain the names of disks.
         let number = match through {
-            Through::Recorded(_) if case.needs_disk() => Some(Disk::number()),
+            Through::Recorded(_) if case.needs_disk() => Some(Disk::device_number()),
             _ => None,
         };
         let number = number.transpose().map_err(Failure::failed)?;
-        let of_disk = case.causes().iter().filter(|(_, who)| *who == block::NAME);
+        let of_disk = case.expected_causes().iter().filter(|(_, who)| *who == block::NAME);
         let numbered = of_disk.filter_map(|(cause, _)| Some((*cause, number.as_deref()?)));
-        let unrecorded = through.unrecorded(case).is_some();
+        let unrecorded = through.unrecorded_events(case).is_some();
         let causes: Vec<(&str, &str)> = match unrecorded {
             true => NOT_RECORDED.to_vec(),
-            false => case.causes().iter().copied().chain(numbered).collect(),
+            false => case.expected_causes().iter().copied().chain(numbered).collect(),
         };
         let is_usual = *through == Through::Account && case.is_usual();
         let expected = Expected {
@@ -233,9 +235,9 @@ impl TruthMeasurement<'_> {
         };
         if *through == Through::Account {
             let (mut all, mut begin, mut end) = (TruthScore::default(), i64::MAX, i64::MIN);
-            for (_, series) in bundle.series() {
-                let Some(account) = series.account.known() else { continue };
-                let log = series.log().map_err(Failure::failed)?;
+            for (_, series) in bundle.all_series() {
+                let Some(account) = series.account.known_value() else { continue };
+                let log = series.load_log().map_err(Failure::failed)?;
                 let samples = log.samples.iter();
                 let samples: Vec<_> =
                     samples.map(|one| (MonotonicNs(one.due.0), one.latency())).collect();
@@ -250,8 +252,9 @@ impl TruthMeasurement<'_> {
             all.injected = count_within(injected, begin, end);
             return Ok(all);
         }
-        let samples = explanation::open(&bundle, &self.wanted())?.document().samples;
-        let mut result = score(&samples, injected, expected);
+        let samples =
+            explanation::explain_samples(&bundle, &self.wanted_samples())?.to_document().samples;
+        let mut result = score_samples(&samples, injected, expected);
         let begin = samples.iter().map(|sample| sample.at).min().unwrap_or_default();
         let end =
             samples.iter().map(|sample| sample.at + sample.latency_ns).max().unwrap_or_default();
@@ -261,7 +264,7 @@ impl TruthMeasurement<'_> {
 
     /// The response times of the subject, or of the measuring thread of a run, by the names of
     /// `attach`; in our own recording the subject's cycles between its own test points.
-    fn wanted(&self) -> Wanted {
+    fn wanted_samples(&self) -> Wanted {
         let name = |name: &str| vec![format!("{name}/response")];
         let (series, pairs) = match (self.through, self.case.is_of_subject()) {
             (Through::Trace, true) => (Vec::new(), vec![subject::CYCLE.to_owned()]),

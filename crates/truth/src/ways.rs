@@ -52,7 +52,7 @@ const THROTTLED: (&str, &str) = ("throttled", "*");
 /// Throttling is enforced by the tick: of 4 ms in many kernels.
 const TICKS: i64 = 3_000;
 
-const fn task(
+const fn task_way(
     name: &'static str,
     causes: ExpectedCauses,
     (policy, priority): (Policy, Option<u8>),
@@ -62,8 +62,12 @@ const fn task(
 }
 
 /// Within the kernel, by a task of a lower priority than the measured thread's.
-const fn kernel(name: &'static str, causes: ExpectedCauses, steps: &'static [&'static str]) -> Way {
-    task(name, causes, (Policy::Fifo, LOW), steps)
+const fn kernel_way(
+    name: &'static str,
+    causes: ExpectedCauses,
+    steps: &'static [&'static str],
+) -> Way {
+    task_way(name, causes, (Policy::Fifo, LOW), steps)
 }
 
 const fn to_time_sharing(way: Way) -> Way {
@@ -71,8 +75,8 @@ const fn to_time_sharing(way: Way) -> Way {
 }
 
 /// A delay in the measured program's own operation.
-const fn own(name: &'static str, causes: ExpectedCauses, operation: Operation) -> Way {
-    Way { operation: Some(operation), ..task(name, causes, (Policy::Fifo, None), &[]) }
+const fn operation_way(name: &'static str, causes: ExpectedCauses, operation: Operation) -> Way {
+    Way { operation: Some(operation), ..task_way(name, causes, (Policy::Fifo, None), &[]) }
 }
 
 const fn from(shortest: i64, way: Way) -> Way {
@@ -80,64 +84,72 @@ const fn from(shortest: i64, way: Way) -> Way {
 }
 
 pub const WAYS: &[Way] = &[
-    task("higher-priority", &[PREEMPTED], (Policy::Fifo, ABOVE), &["spin"]),
-    task("same-priority", &[QUEUED], (Policy::Fifo, Some(PRIORITY)), &["spin"]),
-    task("deadline", &[PREEMPTED], (Policy::Deadline, None), &["spin"]),
+    task_way("higher-priority", &[PREEMPTED], (Policy::Fifo, ABOVE), &["spin"]),
+    task_way("same-priority", &[QUEUED], (Policy::Fifo, Some(PRIORITY)), &["spin"]),
+    task_way("deadline", &[PREEMPTED], (Policy::Deadline, None), &["spin"]),
     // Round robin among equals is another policy of the same class.
-    task("round-robin", &[QUEUED], (Policy::Rr, Some(PRIORITY)), &["spin"]),
+    task_way("round-robin", &[QUEUED], (Policy::Rr, Some(PRIORITY)), &["spin"]),
     // A real-time task preempts every task with a time-sharing policy.
-    to_time_sharing(kernel("above-time-sharing", &[PREEMPTED], &["spin"])),
+    to_time_sharing(kernel_way("above-time-sharing", &[PREEMPTED], &["spin"])),
     // A new thread for each delay, which ends with it.
-    task("new-thread", &[PREEMPTED], (Policy::Fifo, ABOVE), &["thread"]),
-    kernel("irqs-disabled", &[IRQS], &["irqs"]),
-    kernel("preemption-disabled", &[PREEMPTION], &["preempt"]),
-    kernel("irq", &[IRQ], &["irq"]),
-    kernel("softirq", &[SOFTIRQ], &["softirq"]),
-    kernel("irqs-then-preemption", &[IRQS, PREEMPTION], &["irqs", "preempt"]),
-    kernel("softirq-then-irq", &[SOFTIRQ, IRQ], &["softirq", "irq"]),
-    kernel("preemption-then-softirq", &[PREEMPTION, SOFTIRQ], &["preempt", "softirq"]),
-    kernel("irq-then-irqs", &[IRQ, IRQS], &["irq", "irqs"]),
-    kernel("irq-then-softirq", &[IRQ, SOFTIRQ], &["irq", "softirq"]),
-    kernel("irqs-then-softirq", &[IRQS, SOFTIRQ], &["irqs", "softirq"]),
-    kernel("three-in-a-row", &[PREEMPTION, IRQ, IRQS], &["preempt", "irq", "irqs"]),
-    kernel("timer-softirq", &[("softirq", "TIMER")], &["timer"]),
-    kernel("rcu-softirq", &[("softirq", "RCU")], &["rcu"]),
-    kernel("timer-irq", &[TICK], &["hrtimer"]),
-    kernel("stop-machine", &[("timer-irq-delay", STOPPER)], &["stop"]),
-    kernel("inside-switch", &[("switch", "")], &["switch"]),
-    to_time_sharing(kernel("kernel-thread", &[THREAD], &["kthread"])),
-    to_time_sharing(kernel("workqueue", &[("runqueue", WORKER)], &["work"])),
+    task_way("new-thread", &[PREEMPTED], (Policy::Fifo, ABOVE), &["thread"]),
+    kernel_way("irqs-disabled", &[IRQS], &["irqs"]),
+    kernel_way("preemption-disabled", &[PREEMPTION], &["preempt"]),
+    kernel_way("irq", &[IRQ], &["irq"]),
+    kernel_way("softirq", &[SOFTIRQ], &["softirq"]),
+    kernel_way("irqs-then-preemption", &[IRQS, PREEMPTION], &["irqs", "preempt"]),
+    kernel_way("softirq-then-irq", &[SOFTIRQ, IRQ], &["softirq", "irq"]),
+    kernel_way("preemption-then-softirq", &[PREEMPTION, SOFTIRQ], &["preempt", "softirq"]),
+    kernel_way("irq-then-irqs", &[IRQ, IRQS], &["irq", "irqs"]),
+    kernel_way("irq-then-softirq", &[IRQ, SOFTIRQ], &["irq", "softirq"]),
+    kernel_way("irqs-then-softirq", &[IRQS, SOFTIRQ], &["irqs", "softirq"]),
+    kernel_way("three-in-a-row", &[PREEMPTION, IRQ, IRQS], &["preempt", "irq", "irqs"]),
+    kernel_way("timer-softirq", &[("softirq", "TIMER")], &["timer"]),
+    kernel_way("rcu-softirq", &[("softirq", "RCU")], &["rcu"]),
+    kernel_way("timer-irq", &[TICK], &["hrtimer"]),
+    kernel_way("stop-machine", &[("timer-irq-delay", STOPPER)], &["stop"]),
+    kernel_way("inside-switch", &[("switch", "")], &["switch"]),
+    to_time_sharing(kernel_way("kernel-thread", &[THREAD], &["kthread"])),
+    to_time_sharing(kernel_way("workqueue", &[("runqueue", WORKER)], &["work"])),
     // Without full preemption a worker in the kernel is not preempted.
-    kernel("worker-not-preempted", &[("non-preemptible", WORKER)], &["work"]),
-    task("task-then-irqs", &[PREEMPTED, IRQS], (Policy::Fifo, ABOVE), &["spin", "irqs"]),
-    task("task-then-irq", &[PREEMPTED, IRQ], (Policy::Fifo, ABOVE), &["spin", "irq"]),
-    task("equal-then-irqs", &[QUEUED, IRQS], (Policy::Fifo, Some(PRIORITY)), &["spin", "irqs"]),
-    task("stop-signal", STOPPED, (Policy::Fifo, ABOVE), &["sigstop"]),
-    task("freezer", STOPPED, (Policy::Fifo, ABOVE), &["freeze"]),
-    from(TICKS, task("rt-throttling", &[THROTTLED], (Policy::Fifo, Some(50)), &["hog"])),
-    own("lock", &[("lock", CULPRIT)], Lock(LockKind::Plain, Holder::Runs)),
-    own("lock-holder-asleep", &[("lock", CULPRIT)], Lock(LockKind::Plain, Holder::Sleeps)),
-    own("lock-of-rust", &[("lock", CULPRIT)], Lock(LockKind::Std, Holder::Runs)),
-    own("lock-inheriting", &[("lock", CULPRIT)], Lock(LockKind::Inheriting, Holder::Runs)),
-    own("lock-chain", &[("lock", HOLDER)], Chain(LockKind::Plain)),
-    own("lock-chain-inheriting", &[("lock", HOLDER)], Chain(LockKind::Inheriting)),
-    own("inversion", &[("priority-inversion", CULPRIT)], Inversion),
-    own("kernel-lock", &[("lock", CULPRIT)], KernelLock),
-    own("pipe", &[("waiting", CULPRIT)], Pipe),
-    own("socket", &[("waiting", CULPRIT)], Socket),
-    own("signal", &[("waiting", CULPRIT)], Signal),
-    own("work-wait", &[("waiting", WORKER)], Device("work")),
-    own("block-read", &[DISK], BlockRead),
-    own("fsync", &[DISK], Fsync),
+    kernel_way("worker-not-preempted", &[("non-preemptible", WORKER)], &["work"]),
+    task_way("task-then-irqs", &[PREEMPTED, IRQS], (Policy::Fifo, ABOVE), &["spin", "irqs"]),
+    task_way("task-then-irq", &[PREEMPTED, IRQ], (Policy::Fifo, ABOVE), &["spin", "irq"]),
+    task_way("equal-then-irqs", &[QUEUED, IRQS], (Policy::Fifo, Some(PRIORITY)), &["spin", "irqs"]),
+    task_way("stop-signal", STOPPED, (Policy::Fifo, ABOVE), &["sigstop"]),
+    task_way("freezer", STOPPED, (Policy::Fifo, ABOVE), &["freeze"]),
+    from(TICKS, task_way("rt-throttling", &[THROTTLED], (Policy::Fifo, Some(50)), &["hog"])),
+    operation_way("lock", &[("lock", CULPRIT)], Lock(LockKind::Plain, Holder::Runs)),
+    operation_way(
+        "lock-holder-asleep",
+        &[("lock", CULPRIT)],
+        Lock(LockKind::Plain, Holder::Sleeps),
+    ),
+    operation_way("lock-of-rust", &[("lock", CULPRIT)], Lock(LockKind::Std, Holder::Runs)),
+    operation_way(
+        "lock-inheriting",
+        &[("lock", CULPRIT)],
+        Lock(LockKind::Inheriting, Holder::Runs),
+    ),
+    operation_way("lock-chain", &[("lock", HOLDER)], Chain(LockKind::Plain)),
+    operation_way("lock-chain-inheriting", &[("lock", HOLDER)], Chain(LockKind::Inheriting)),
+    operation_way("inversion", &[("priority-inversion", CULPRIT)], Inversion),
+    operation_way("kernel-lock", &[("lock", CULPRIT)], KernelLock),
+    operation_way("pipe", &[("waiting", CULPRIT)], Pipe),
+    operation_way("socket", &[("waiting", CULPRIT)], Socket),
+    operation_way("signal", &[("waiting", CULPRIT)], Signal),
+    operation_way("work-wait", &[("waiting", WORKER)], Device("work")),
+    operation_way("block-read", &[DISK], BlockRead),
+    operation_way("fsync", &[DISK], Fsync),
     // The fault's time is the disk's as well; shorter ones end before the kernel has requested all
     // pages.
-    from(TICKS, own("major-fault", &[("page-fault", ""), DISK], MajorFault)),
-    own("minor-faults", &[("page-fault", "")], MinorFaults),
+    from(TICKS, operation_way("major-fault", &[("page-fault", ""), DISK], MajorFault)),
+    operation_way("minor-faults", &[("page-fault", "")], MinorFaults),
     // Without an event meanwhile the mode is unknown.
-    own("own-user", &[("self", "user mode"), ("self", "")], Spin),
-    own("own-syscall", &[("self", "write")], Device("spin")),
-    own("own-sleep", &[("waiting", "")], Sleep),
-    own("preempted-while-running", &[PREEMPTED], Preempted),
-    from(TICKS, own("cpu-quota", &[THROTTLED], Quota)),
-    from(TICKS, own("deadline-budget", &[THROTTLED], Budget)),
+    operation_way("own-user", &[("self", "user mode"), ("self", "")], Spin),
+    operation_way("own-syscall", &[("self", "write")], Device("spin")),
+    operation_way("own-sleep", &[("waiting", "")], Sleep),
+    operation_way("preempted-while-running", &[PREEMPTED], Preempted),
+    from(TICKS, operation_way("cpu-quota", &[THROTTLED], Quota)),
+    from(TICKS, operation_way("deadline-budget", &[THROTTLED], Budget)),
 ];

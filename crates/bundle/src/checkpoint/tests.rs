@@ -19,7 +19,7 @@ fn state_of(latencies: &[i64], usage: Fact<ThreadUsage>) -> SeriesState {
         let due = k as i64 * 1_000_000;
         let sample =
             Sample { seq: k as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 3 };
-        data.record(&sample, (latency / 1_000_000).max(0) as u64);
+        data.record_sample(&sample, (latency / 1_000_000).max(0) as u64);
     }
     SeriesState { data, usage, digest: None, samples_kept: 7, log_bytes: latencies.len() as u64 }
 }
@@ -34,15 +34,17 @@ fn an_unfinished_sample_and_lost_records_are_restored_from_a_checkpoint() {
             state.data.unfinished = unfinished;
             (state.data.losses.dropped, state.data.losses.lost_records) = (9, lost);
             let (mut frame, text) = (Vec::new(), json(&state));
-            encode(&mut frame, 1, &state);
-            for data in [decode(&frame).unwrap().data, SeriesState::decode(&text).unwrap().data] {
+            encode_frame(&mut frame, 1, &state);
+            for data in
+                [decode_newest(&frame).unwrap().data, SeriesState::from_json(&text).unwrap().data]
+            {
                 assert_eq!((data.unfinished, data.losses), (unfinished, state.data.losses));
             }
         }
         state.data.unfinished = Some(one);
     }
     let impossible = json(&state).replace("\"at_least\":9", "\"at_least\":10");
-    assert!(SeriesState::decode(&impossible).is_err());
+    assert!(SeriesState::from_json(&impossible).is_err());
 }
 
 fn any_usage() -> impl Strategy<Value = Fact<ThreadUsage>> {
@@ -69,7 +71,7 @@ fn write_at(file: &mut Vec<u8>, place: u64, bytes: &[u8]) {
 fn sealed(payload: &[u8]) -> Vec<u8> {
     let length = payload.len() as u32;
     let mut frame = [MAGIC.as_slice(), &[0; 8], &length.to_le_bytes(), &[0; 4], payload].concat();
-    let crc = checksum(&frame, length);
+    let crc = frame_checksum(&frame, length);
     frame[20..24].copy_from_slice(&crc.to_le_bytes());
     frame
 }
@@ -77,10 +79,10 @@ fn sealed(payload: &[u8]) -> Vec<u8> {
 #[test]
 fn slots_neither_overlap_nor_leave_gaps() {
     for size in 0..SIZES {
-        assert_eq!(pair_place(size) + 2 * capacity(size), pair_place(size + 1));
+        assert_eq!(pair_place(size) + 2 * slot_capacity(size), pair_place(size + 1));
     }
     // The largest state that `check` accepts: every bin of the exact histogram has its own count.
-    assert!(MAX_BINS as u64 * 6 < capacity(SIZES - 1), "counts of at most 2^35 in 16 Mi bins");
+    assert!(MAX_BINS as u64 * 6 < slot_capacity(SIZES - 1), "counts of at most 2^35 in 16 Mi bins");
 }
 
 #[test]
@@ -93,8 +95,8 @@ fn growing_frames_move_to_larger_slots() {
         let state = state_of(&latencies, Fact::NotAsked);
         let place = slots.next(&state, &mut frame);
         write_at(&mut file, place, &frame);
-        slots.written();
-        assert_eq!(json(&decode(&file).unwrap()), json(&state));
+        slots.confirm_written();
+        assert_eq!(json(&decode_newest(&file).unwrap()), json(&state));
     }
     assert!(slots.size == 2, "{} bytes in slots of size {}", frame.len(), slots.size);
 }
@@ -105,7 +107,7 @@ fn a_failed_write_is_repeated_in_the_same_slot() {
     let state = state_of(&[1], Fact::NotAsked);
     let first = slots.next(&state, &mut frame);
     assert_eq!(slots.next(&state, &mut frame), first);
-    slots.written();
+    slots.confirm_written();
     assert_ne!(slots.next(&state, &mut frame), first);
 }
 
@@ -113,19 +115,19 @@ fn a_failed_write_is_repeated_in_the_same_slot() {
 fn hostile_sizes_are_refused() {
     let mut no_bins = vec![0];
     put_signed(&mut no_bins, 1_000);
-    put(&mut no_bins, u64::MAX);
+    put_varint(&mut no_bins, u64::MAX);
     no_bins.extend([0, 0, 0]);
-    assert!(decode(&sealed(&no_bins)).is_err());
-    assert!(decode(&sealed(&[])).is_err());
+    assert!(decode_newest(&sealed(&no_bins)).is_err());
+    assert!(decode_newest(&sealed(&[])).is_err());
     let mut many_worst = Vec::new();
     put_state(&mut many_worst, &state_of(&[], Fact::NotAsked));
     let lying = many_worst.len() - 7;
     assert_eq!(many_worst[lying], 0, "the number of the worst samples");
     many_worst.splice(lying..=lying, [0xff; 9].into_iter().chain([1]));
-    assert!(decode(&sealed(&many_worst)).is_err());
+    assert!(decode_newest(&sealed(&many_worst)).is_err());
     let mut header = sealed(&[0; 40]);
     header[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert_eq!(decode(&header).unwrap_err(), "it has no complete checkpoint");
+    assert_eq!(decode_newest(&header).unwrap_err(), "it has no complete checkpoint");
 }
 
 proptest! {
@@ -141,7 +143,7 @@ proptest! {
         }
         let (mut slots, mut frame) = (FrameSlots::default(), Vec::new());
         slots.next(&state, &mut frame);
-        let back = decode(&frame).unwrap();
+        let back = decode_newest(&frame).unwrap();
         prop_assert_eq!(json(&back), json(&state));
         prop_assert_eq!(&back.data.whole, &state.data.whole);
     }
@@ -161,7 +163,7 @@ proptest! {
             let place = slots.next(&state, &mut frame);
             if turn + 1 < lengths.len() {
                 write_at(&mut file, place, &frame);
-                slots.written();
+                slots.confirm_written();
                 before = Some(json(&state));
                 continue;
             }
@@ -174,7 +176,7 @@ proptest! {
                     &frame[frame.len() - part..],
                 ),
             }
-            match decode(&file) {
+            match decode_newest(&file) {
                 Ok(read) => {
                     prop_assert!(Some(json(&read)) == before || json(&read) == json(&state))
                 }
@@ -185,9 +187,9 @@ proptest! {
 
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), sealed_first: bool) {
-        let _ = decode(&bytes);
+        let _ = decode_newest(&bytes);
         if sealed_first {
-            let _ = decode(&sealed(&bytes));
+            let _ = decode_newest(&sealed(&bytes));
         }
     }
 
@@ -205,6 +207,6 @@ proptest! {
             let at = at.index(payload.len());
             payload[at] = byte;
         }
-        let _ = decode(&sealed(&payload));
+        let _ = decode_newest(&sealed(&payload));
     }
 }

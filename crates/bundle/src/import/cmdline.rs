@@ -55,7 +55,7 @@ const OTHERS: Syntax = Syntax {
 };
 
 impl Tool {
-    fn syntax(self) -> &'static Syntax {
+    fn option_syntax(self) -> &'static Syntax {
         match self {
             Tool::Cyclictest => &CYCLICTEST,
             Tool::Oslat => &OSLAT,
@@ -65,14 +65,14 @@ impl Tool {
 }
 
 /// The program's name without directory; empty without one.
-pub fn program(cmdline: &str) -> &str {
+pub fn program_name(cmdline: &str) -> &str {
     let first = cmdline.split_ascii_whitespace().next().unwrap_or("");
     first.rsplit('/').next().unwrap_or("")
 }
 
 /// Reads the options of interest and skips all others.
 pub fn read(tool: Tool, cmdline: &str) -> CommandLineOptions {
-    let syntax = tool.syntax();
+    let syntax = tool.option_syntax();
     let mut options = CommandLineOptions::default();
     let mut words = cmdline.split_ascii_whitespace().skip(1).peekable();
     while let Some(word) = words.next() {
@@ -84,14 +84,14 @@ pub fn read(tool: Tool, cmdline: &str) -> CommandLineOptions {
             } else {
                 value
             };
-            options.set(name, value);
+            options.set_option(name, value);
         } else if let Some((letter, value)) =
             word.strip_prefix('-').and_then(|cluster| last_of(syntax, cluster))
         {
             let mut next = || words.next_if(|next| !next.starts_with('-'));
             let value = if value.is_empty() { next().unwrap_or("") } else { value };
             let kept = syntax.kept.iter().find(|(kept, _)| *kept == letter);
-            options.set(kept.map_or("", |(_, name)| name), value);
+            options.set_option(kept.map_or("", |(_, name)| name), value);
         }
     }
     options
@@ -119,7 +119,7 @@ fn last_of<'a>(syntax: &Syntax, cluster: &'a str) -> Option<(char, &'a str)> {
 }
 
 impl CommandLineOptions {
-    fn set(&mut self, name: &str, value: &str) {
+    fn set_option(&mut self, name: &str, value: &str) {
         match name {
             "priority" => self.priority = value.parse().ok().filter(|p| *p <= 99),
             "policy" => self.policy = Some(value.to_owned()),
@@ -177,7 +177,7 @@ mod tests {
             ..CommandLineOptions::default()
         };
         assert_eq!(oslat, expected);
-        assert_eq!(program("/usr/bin/oslat -b 12"), "oslat");
+        assert_eq!(program_name("/usr/bin/oslat -b 12"), "oslat");
         let other = read(Tool::Cyclicdeadline, "cyclicdeadline -a -t 2 -i 500 -b 10 -f");
         assert_eq!((other.breaktrace, other.range), (Some(10), None));
     }

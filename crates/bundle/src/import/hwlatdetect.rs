@@ -1,7 +1,7 @@
 //! The output of hwlatdetect: its parameters, the windows in which the kernel's hwlat tracer found
 //! a gap above the threshold, and the largest gap.
 
-use super::recorded::{ImportedFile, Thread, make_table, note, warning};
+use super::recorded::{ImportedFile, Thread, file_note, file_warning, make_table};
 use super::scan::{
     MAX_LATENCY, check_bound, clip_text, read_bounded, read_count, read_number, refuse_second_run,
     scan_lines,
@@ -14,7 +14,7 @@ use std::mem::replace;
 
 pub(super) const READER: TextReader = TextReader {
     what: "text of hwlatdetect",
-    recognize: |text| recognize(text).then_some(Tool::Hwlatdetect),
+    recognize: |text| is_hwlatdetect_text(text).then_some(Tool::Hwlatdetect),
     parse: |text, _, _| parse(text),
     may_lack_unit: false,
 };
@@ -27,9 +27,9 @@ const MAX_LISTED: usize = 1_000;
 const PARTS: [&str; 2] = ["inner", "outer"];
 
 /// Whether the text is from hwlatdetect, or its report (`--report`).
-fn recognize(text: &str) -> bool {
-    let own = |line: &str| line.starts_with("hwlatdetect:") || named_sample(line).is_some();
-    text.lines().any(|line| own(line.trim()))
+fn is_hwlatdetect_text(text: &str) -> bool {
+    let is_own_line = |line: &str| line.starts_with("hwlatdetect:") || named_sample(line).is_some();
+    text.lines().any(|line| is_own_line(line.trim()))
 }
 
 /// A window: inner and outer gap in µs, time and CPU.
@@ -39,7 +39,7 @@ struct HwlatWindow<'t> {
     cpu: Option<u32>,
 }
 
-fn sample(line: &str) -> Option<HwlatWindow<'_>> {
+fn read_sample(line: &str) -> Option<HwlatWindow<'_>> {
     named_sample(line).or_else(|| bare_sample(line)).or_else(|| tracer_sample(line))
 }
 
@@ -79,17 +79,17 @@ fn tracer_sample(line: &str) -> Option<HwlatWindow<'_>> {
 }
 
 fn parse(text: &str) -> Result<ImportedFile, Malformed> {
-    let mut recorded = ImportedFile::of(Tool::Hwlatdetect, "hwlatdetect text");
+    let mut recorded = ImportedFile::new(Tool::Hwlatdetect, "hwlatdetect text");
     let mut values: [Vec<u64>; 2] = Default::default();
     let (mut max, mut finished, mut parameters) = (None, false, false);
     let (mut windows, mut stated, mut report) = (0, None, None);
     let (mut listed, mut smis) = (Vec::new(), Smis::default());
     let lines = scan_lines(text, |line| {
         let line = line.trim();
-        if let Some(window) = sample(line) {
+        if let Some(window) = read_sample(line) {
             windows += 1;
             if listed.len() < MAX_LISTED {
-                listed.push(row(&window));
+                listed.push(format_row(&window));
             }
             for (values, gap) in values.iter_mut().zip(window.gaps) {
                 // 0: only the other one was above the threshold.
@@ -129,14 +129,14 @@ fn parse(text: &str) -> Result<ImportedFile, Malformed> {
         Ok(())
     })?;
     if !parameters && !finished && windows == 0 {
-        return Err(Malformed::at(lines, "there is neither a run nor a sample in it"));
+        return Err(Malformed::with_line(lines, "there is neither a run nor a sample in it"));
     }
     if parameters && !finished {
-        let why = "it ends without `Max Latency:`: the run was cut off, or failed";
-        return Err(Malformed::at(lines, why));
+        let reason = "it ends without `Max Latency:`: the run was cut off, or failed";
+        return Err(Malformed::with_line(lines, reason));
     }
     if let Some(stated) = stated.filter(|stated| *stated != windows) {
-        return Err(Malformed::at(lines, elsewhere(stated, windows, report)));
+        return Err(Malformed::with_line(lines, describe_missing(stated, windows, report)));
     }
     let found = values.iter().flatten().max().copied();
     for (index, (part, values)) in PARTS.into_iter().zip(values).enumerate() {
@@ -145,8 +145,8 @@ fn parse(text: &str) -> Result<ImportedFile, Malformed> {
             .push(Thread { name: Some(part.to_owned()), ..Thread::of_values(index, values) });
     }
     recorded.findings.push(only_above(recorded.details.get("latency_threshold")));
-    recorded.findings.extend(watched(&recorded));
-    smis.put(&mut recorded);
+    recorded.findings.extend(coverage_finding(&recorded));
+    smis.add_smis(&mut recorded);
     if !listed.is_empty() {
         recorded.notes.tables.push(gaps_table(listed, windows));
     }
@@ -164,21 +164,22 @@ struct Smis {
 }
 
 impl Smis {
-    fn put(self, into: &mut ImportedFile) {
-        let all = self.all.unwrap_or(0).max(self.of_cpus.values().sum());
-        if self.all.is_none() && all == 0 {
+    fn add_smis(self, into: &mut ImportedFile) {
+        let smi_count = self.all.unwrap_or(0).max(self.of_cpus.values().sum());
+        if self.all.is_none() && smi_count == 0 {
             return;
         }
         let title = "system management interrupts during the run";
-        into.notes.figures.push(Figure::new("smis", title, all as f64, "count"));
-        if all > 0 {
-            let of = |(cpu, count): (&u64, &u64)| format!("{count} on CPU {cpu}");
-            let of_cpus: Vec<String> = self.of_cpus.iter().map(of).collect();
-            let message = format!("{all} system management interrupts: the firmware took the CPU");
+        into.notes.figures.push(Figure::new("smis", title, smi_count as f64, "count"));
+        if smi_count > 0 {
+            let count_of_cpu = |(cpu, count): (&u64, &u64)| format!("{count} on CPU {cpu}");
+            let of_cpus: Vec<String> = self.of_cpus.iter().map(count_of_cpu).collect();
+            let message =
+                format!("{smi_count} system management interrupts: the firmware took the CPU");
             into.findings.push(
-                warning("smis", message)
-                    .evidence(of_cpus.join(", "))
-                    .remedy("look for the cause in the firmware's setup (USB legacy, ECC, power)"),
+                file_warning("smis", message).with_evidence(of_cpus.join(", ")).with_remedy(
+                    "look for the cause in the firmware's setup (USB legacy, ECC, power)",
+                ),
             );
         }
     }
@@ -186,7 +187,7 @@ impl Smis {
 
 /// The part of the time searched for gaps: the sample width of each window, on one CPU after the
 /// other.
-fn watched(of: &ImportedFile) -> Option<Finding> {
+fn coverage_finding(of: &ImportedFile) -> Option<Finding> {
     let us = |name: &str| of.details.get(name)?.strip_suffix("us")?.parse::<u64>().ok();
     let (width, window) = (us("sample_width")?, us("sample_window")?);
     if window == 0 || width > window {
@@ -197,10 +198,10 @@ fn watched(of: &ImportedFile) -> Option<Finding> {
     let cpus = of.details.get("cpu_list").and_then(|list| list.parse::<CpuSet>().ok());
     let cpus = cpus.filter(|cpus| one_at_once && cpus.len() > 1);
     let duration = of.duration.unwrap_or(Nanos::ZERO);
-    let part = |share: f64| Nanos((duration.ns() as f64 * share) as i64).readable();
+    let part = |share: f64| Nanos((duration.ns() as f64 * share) as i64).to_readable();
     let (mut message, mut evidence) = (
         format!("gaps were looked for in {} % of the time", (share * 1e5).round() / 1e3),
-        format!("{} of {}", part(share), duration.readable()),
+        format!("{} of {}", part(share), duration.to_readable()),
     );
     if let Some(cpus) = cpus {
         message += ", on one CPU at once";
@@ -209,14 +210,14 @@ fn watched(of: &ImportedFile) -> Option<Finding> {
     }
     let message = message + ": the largest is not an upper bound";
     (share < 1.0 || evidence.contains("each")).then(|| {
-        warning("watched-in-part", message).evidence(evidence).remedy(
+        file_warning("watched-in-part", message).with_evidence(evidence).with_remedy(
             "let it run longer, with a larger --width; `punctual measure spin` watches all of the \
              time",
         )
     })
 }
 
-fn row(window: &HwlatWindow<'_>) -> Vec<Cell> {
+fn format_row(window: &HwlatWindow<'_>) -> Vec<Cell> {
     let gap = |us: u64| match us.min(MAX_LATENCY) {
         0 => Cell::Nothing,
         us => Cell::from(Nanos::MICRO * us as i64),
@@ -237,7 +238,7 @@ fn gaps_table(rows: Vec<Vec<Cell>>, all: u64) -> Table {
 }
 
 /// Samples that the text states but does not contain.
-fn elsewhere(stated: u64, windows: u64, report: Option<String>) -> String {
+fn describe_missing(stated: u64, windows: u64, report: Option<String>) -> String {
     let place = match report {
         Some(file) => format!("import the report {file:?}, which has all"),
         None => "give the whole output, or the file of --report".to_owned(),
@@ -249,20 +250,25 @@ fn only_above(threshold: Option<&String>) -> Finding {
     let threshold = threshold.map_or("not stated", String::as_str);
     let message = "hwlatdetect keeps only windows with a gap above its threshold: counts, means \
                    and percentiles are of those alone";
-    note("only-above-threshold", message)
-        .evidence(format!("latency threshold: {threshold}"))
-        .remedy(
+    file_note("only-above-threshold", message)
+        .with_evidence(format!("latency threshold: {threshold}"))
+        .with_remedy(
             "compare maxima; for a distribution of all gaps use oslat or `punctual measure spin`",
         )
 }
 
 fn other_maximum(stated: Option<u64>, found: Option<u64>) -> Finding {
-    let shown =
-        |us: Option<u64>| us.map_or("none".to_owned(), |us| (Nanos::MICRO * us as i64).readable());
+    let format_latency = |us: Option<u64>| {
+        us.map_or("none".to_owned(), |us| (Nanos::MICRO * us as i64).to_readable())
+    };
     let message = "the stated largest latency is not among the samples";
-    warning("source-inconsistent", message)
-        .evidence(format!("stated {}, largest sample {}", shown(stated), shown(found)))
-        .remedy(
+    file_warning("source-inconsistent", message)
+        .with_evidence(format!(
+            "stated {}, largest sample {}",
+            format_latency(stated),
+            format_latency(found)
+        ))
+        .with_remedy(
             "import the whole output: samples are lost where it was cut, or where --watch went \
              elsewhere",
         )

@@ -6,7 +6,7 @@
 //! without offline CPUs, which is not recorded; it is omitted.
 
 use super::json::{self, ImportedBins};
-use super::recorded::{ImportedFile, Thread, note};
+use super::recorded::{ImportedFile, Thread, file_note};
 use super::scan::{MAX_COUNT, MAX_LATENCY, check_bound, refuse_second_run};
 use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
@@ -36,7 +36,7 @@ struct CpuDocument {
 /// Reads `results.json`.
 pub(crate) fn parse_results(text: &str) -> Result<ImportedFile, Malformed> {
     let document: JitterdebuggerDocument = json::read(text)?;
-    let mut into = ImportedFile::of(Tool::Jitterdebugger, "jitterdebugger results.json");
+    let mut into = ImportedFile::new(Tool::Jitterdebugger, "jitterdebugger results.json");
     let unit = document.sysinfo.get("resolution_in_ns").and_then(serde_json::Value::as_u64);
     into.unit = match unit {
         None | Some(1_000) => Nanos::MICRO,
@@ -65,12 +65,12 @@ impl CpuDocument {
         let index = key.parse().ok().filter(|index| *index < MAX_CPUS);
         let index = index.ok_or("it has no index")?;
         let cycles = check_bound(self.count, MAX_COUNT, "the count")?;
-        let bins = self.histogram.whole()?;
+        let bins = self.histogram.into_whole_bins()?;
         let inside: u64 = bins.iter().map(|(_, count)| count).sum();
         let overflows = cycles.checked_sub(inside);
         let overflows = overflows
             .ok_or_else(|| format!("{inside} in its histogram, but only {cycles} in all"))?;
-        let thread = thread(index);
+        let thread = fifo_thread(index);
         if cycles == 0 {
             return Ok(thread);
         }
@@ -87,13 +87,13 @@ impl CpuDocument {
 /// The storing thread ends with the measurement and drops what its rings still hold (store_file).
 fn last_missing() -> Finding {
     let message = "jitterdebugger stores no sample of its last moment: the newest ones are missing";
-    note("last-samples-missing", message)
-        .evidence("samples.raw; results.json of the same run counts all")
-        .remedy("import results.json where the largest latency matters")
+    file_note("last-samples-missing", message)
+        .with_evidence("samples.raw; results.json of the same run counts all")
+        .with_remedy("import results.json where the largest latency matters")
 }
 
 /// jitterdebugger creates SCHED_FIFO threads of unrecorded priority, and fails without permission.
-fn thread(index: usize) -> Thread {
+fn fifo_thread(index: usize) -> Thread {
     Thread { index, policy: Some("fifo".into()), ..Thread::default() }
 }
 
@@ -144,7 +144,7 @@ impl JitterdebuggerSample {
 
 /// The size of a record, if the bytes are samples: the first ones all have plausible values, and
 /// the time of each thread increases. A text has no such size.
-pub fn samples(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn record_size(bytes: &[u8]) -> Option<usize> {
     let is_of = |size: &usize| {
         let first: Vec<&[u8]> = bytes.chunks_exact(*size).take(TRIED).collect();
         let read: Option<Vec<JitterdebuggerSample>> =
@@ -166,7 +166,7 @@ pub(crate) fn parse_samples(
     size: usize,
     nanoseconds: bool,
 ) -> Result<ImportedFile, Malformed> {
-    let mut into = ImportedFile::of(Tool::Jitterdebugger, "jitterdebugger samples.raw");
+    let mut into = ImportedFile::new(Tool::Jitterdebugger, "jitterdebugger samples.raw");
     into.unit = if nanoseconds { Nanos(1) } else { Nanos::MICRO };
     let records = bytes.chunks_exact(size);
     if !records.remainder().is_empty() {
@@ -189,7 +189,7 @@ pub(crate) fn parse_samples(
     into.duration = i64::try_from(last_of_all.saturating_sub(first_of_all)).ok().map(Nanos);
     for (index, values) in values {
         into.threads
-            .push(Thread { policy: thread(index).policy, ..Thread::of_values(index, values) });
+            .push(Thread { policy: fifo_thread(index).policy, ..Thread::of_values(index, values) });
     }
     Ok(into)
 }

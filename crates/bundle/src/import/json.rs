@@ -116,7 +116,7 @@ impl<'de> Deserialize<'de> for ImportedBins {
 
 impl ImportedBins {
     /// The non-empty bins, with latencies in whole units.
-    pub fn whole(self) -> Result<Vec<(u64, u64)>, Malformed> {
+    pub(crate) fn into_whole_bins(self) -> Result<Vec<(u64, u64)>, Malformed> {
         let mut bins = self.0;
         if bins.iter().any(|(latency, _)| latency % 1_000 != 0) {
             return Err("a latency of its histogram is not a whole number".into());
@@ -130,15 +130,15 @@ impl ImportedBins {
 /// Reads a document after repairing known errors of the tools.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
     let place = |e: serde_json::Error| {
-        let why = match e.to_string().starts_with("trailing characters") {
+        let reason = match e.to_string().starts_with("trailing characters") {
             true => "a second document begins here: give one run at a time".to_owned(),
             false => format!("column {}: {e}", e.column()),
         };
-        Malformed::at(e.line(), why)
+        Malformed::with_line(e.line(), reason)
     };
     match serde_json::from_str(text) {
         Ok(document) => Ok(document),
-        Err(error) => match repair(text) {
+        Err(error) => match repair_text(text) {
             Some(repaired) => serde_json::from_str(&repaired).map_err(place),
             None => Err(place(error)),
         },
@@ -151,13 +151,13 @@ pub fn parse(text: &str, from: Option<Tool>) -> Result<ImportedFile, Malformed> 
     if document.file_version != 1 {
         return Err(format!("its file_version is {}; known is 1", document.file_version).into());
     }
-    let tool = document.tool(from)?;
-    document.recorded(text, tool)
+    let tool = document.tool_of_document(from)?;
+    document.into_file(text, tool)
 }
 
 /// The text with the tools' two errors repaired: an unescaped command line, and means that are not
 /// a number (0/0).
-fn repair(text: &str) -> Option<String> {
+fn repair_text(text: &str) -> Option<String> {
     let escaped = escape_cmdline(text);
     let numbers = null_means(escaped.as_deref().unwrap_or(text));
     numbers.or(escaped)
@@ -203,8 +203,8 @@ fn line_of(text: &str, key: &str) -> usize {
 }
 
 impl ImportedDocument {
-    fn tool(&self, from: Option<Tool>) -> Result<Tool, Malformed> {
-        let program = cmdline::program(&self.cmdline);
+    fn tool_of_document(&self, from: Option<Tool>) -> Result<Tool, Malformed> {
+        let program = cmdline::program_name(&self.cmdline);
         // Exports of punctual have the layout of cyclictest, and some users rename the program.
         match (Tool::from_name(program), from) {
             (Some(named), Some(from)) if named != from => {
@@ -215,23 +215,25 @@ impl ImportedDocument {
             (None, Some(from)) => Ok(from),
             (None, None) if program.is_empty() || program == "punctual" => Ok(Tool::Cyclictest),
             (None, None) => {
-                let known = tool::all_names();
-                let why = match self.thread {
-                    None => format!("keeps no latencies of threads; known tools are {known}"),
-                    Some(_) => format!("is not a known tool ({known}); --from names what wrote it"),
+                let known_tools = tool::all_names();
+                let reason = match self.thread {
+                    None => format!("keeps no latencies of threads; known tools are {known_tools}"),
+                    Some(_) => {
+                        format!("is not a known tool ({known_tools}); --from names what wrote it")
+                    }
                 };
-                Err(format!("{program:?} {why}").into())
+                Err(format!("{program:?} {reason}").into())
             }
         }
     }
 
-    fn recorded(self, text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
+    fn into_file(self, text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
         let mut options = cmdline::read(tool, &self.cmdline);
         // Without -p and --policy, cyclictest creates threads that are not real-time.
-        if cmdline::program(&self.cmdline) == "cyclictest" && options.policy.is_none() {
+        if cmdline::program_name(&self.cmdline) == "cyclictest" && options.policy.is_none() {
             options.priority = options.priority.or(Some(0));
         }
-        let mut into = ImportedFile::of(tool, source(tool));
+        let mut into = ImportedFile::new(tool, source_name(tool));
         into.details =
             [("command_line", self.cmdline), ("rt_tests_version", self.rt_test_version.clone())]
                 .into_iter()
@@ -259,21 +261,21 @@ impl ImportedDocument {
             let index = index.ok_or_else(|| place("it has no index".into()))?;
             let next = into.threads.last().map_or(0, |before| before.index + 1).max(gaps.len());
             if index < next {
-                let why = format!("thread {key} comes twice or out of order");
-                return Err(Malformed::at(line_of(text, &key), why));
+                let reason = format!("thread {key} comes twice or out of order");
+                return Err(Malformed::with_line(line_of(text, &key), reason));
             }
             match tool {
-                Tool::Oslat => gaps.push(thread.gaps(&options).map_err(place)?),
-                _ => into.threads.push(thread.thread(index, &options).map_err(place)?),
+                Tool::Oslat => gaps.push(thread.into_oslat_thread(&options).map_err(place)?),
+                _ => into.threads.push(thread.into_thread(index, &options).map_err(place)?),
             }
         }
         if tool == Tool::Oslat {
             let width = options.width.unwrap_or(1_000);
             let priority = options.priority.or(Some(0));
             CommonProperties { version: self.rt_test_version, width, priority }
-                .put(gaps, &mut into)?;
+                .add_threads(gaps, &mut into)?;
         }
-        if tool.breaks() {
+        if tool.can_break_run() {
             // The file shows it only in the command line, as the exit code is still 0.
             into.stop_above(options.breaktrace);
         }
@@ -281,7 +283,7 @@ impl ImportedDocument {
     }
 }
 
-fn source(tool: Tool) -> &'static str {
+fn source_name(tool: Tool) -> &'static str {
     match tool {
         Tool::Cyclicdeadline => "cyclicdeadline --json",
         Tool::Oslat => "oslat --json",
@@ -293,24 +295,24 @@ fn valid_cpu(cpu: Option<i64>) -> Option<u32> {
     cpu.and_then(|cpu| u32::try_from(cpu).ok()).filter(|cpu| (*cpu as usize) < MAX_CPUS)
 }
 
-fn absent(what: &str) -> String {
+fn format_absent(what: &str) -> String {
     format!("it has no `{what}`")
 }
 
 impl ImportedFigures {
     /// Minimum, mean and maximum of `cycles` cycles.
-    fn of(self, cycles: u64) -> Result<(u64, f64, u64), Malformed> {
+    fn min_mean_max(self, cycles: u64) -> Result<(u64, f64, u64), Malformed> {
         if cycles == 0 {
             return Ok((0, 0.0, 0));
         }
         let whole = |value: Option<i64>, key: &str, what: &str| {
-            let value = u64::try_from(value.ok_or_else(|| absent(key))?);
+            let value = u64::try_from(value.ok_or_else(|| format_absent(key))?);
             let value = value.map_err(|_| format!("{what} is negative"))?;
             check_bound(value, MAX_LATENCY, what)
         };
         let (min, max) =
             (whole(self.min, "min", "the minimum")?, whole(self.max, "max", "the maximum")?);
-        let mean = self.avg.ok_or_else(|| absent("avg"))?;
+        let mean = self.avg.ok_or_else(|| format_absent("avg"))?;
         if !(0.0..=MAX_LATENCY as f64).contains(&mean) {
             return Err("its mean is implausible".into());
         }
@@ -321,9 +323,9 @@ impl ImportedFigures {
 /// Errors here name neither the thread nor its line.
 impl ThreadDocument {
     /// A thread of cyclictest or cyclicdeadline.
-    fn thread(self, index: usize, options: &CommandLineOptions) -> Result<Thread, Malformed> {
-        let bins = self.histogram.whole()?;
-        let cycles = self.cycles.ok_or_else(|| absent("cycles"))?;
+    fn into_thread(self, index: usize, options: &CommandLineOptions) -> Result<Thread, Malformed> {
+        let bins = self.histogram.into_whole_bins()?;
+        let cycles = self.cycles.ok_or_else(|| format_absent("cycles"))?;
         check_bound(cycles, MAX_COUNT, "the count of cycles")?;
         let inside: u64 = bins.iter().map(|(_, n)| n).sum();
         let beyond = cycles.checked_sub(inside);
@@ -333,7 +335,7 @@ impl ThreadDocument {
         let (overflows, undistributed) =
             if inside > 0 || options.range.is_some() { (beyond, 0) } else { (0, beyond) };
         let details = self.node.map(|node| ("numa_node".to_owned(), node.to_string()));
-        let (min, mean, max) = self.figures.of(cycles)?;
+        let (min, mean, max) = self.figures.min_mean_max(cycles)?;
         Ok(Thread {
             index,
             cpu: valid_cpu(self.cpu),
@@ -353,10 +355,10 @@ impl ThreadDocument {
 
     /// A thread of oslat. Minimum and maximum are in the unit of the bins: ns if those are not
     /// whole µs.
-    fn gaps(self, options: &CommandLineOptions) -> Result<OslatThread, Malformed> {
+    fn into_oslat_thread(self, options: &CommandLineOptions) -> Result<OslatThread, Malformed> {
         let fine = options.width.is_some_and(|width| width % 1_000 != 0);
         let count = self.histogram.0.iter().map(|(_, count)| count).sum();
-        let (min, mean, max) = self.figures.of(count)?;
+        let (min, mean, max) = self.figures.min_mean_max(count)?;
         let unit = if fine { 1 } else { 1_000 };
         Ok(OslatThread {
             cpu: valid_cpu(self.cpu),

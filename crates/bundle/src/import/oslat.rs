@@ -17,7 +17,7 @@ use std::mem::replace;
 
 pub(super) const READER: TextReader = TextReader {
     what: "text of oslat",
-    recognize: |text| recognize(text).then_some(Tool::Oslat),
+    recognize: |text| is_oslat_text(text).then_some(Tool::Oslat),
     parse: |text, _, _| parse(text),
     may_lack_unit: false,
 };
@@ -60,18 +60,27 @@ impl CommonProperties {
     }
 
     /// Adds the threads to the recording.
-    pub fn put(&self, threads: Vec<OslatThread>, into: &mut ImportedFile) -> Result<(), Malformed> {
+    pub fn add_threads(
+        &self,
+        threads: Vec<OslatThread>,
+        into: &mut ImportedFile,
+    ) -> Result<(), Malformed> {
         // Whole microseconds are kept as such.
         let unit = if self.width.is_multiple_of(1_000) { 1_000 } else { 1 };
         into.unit = Nanos(unit as i64);
         into.step = self.width / unit;
         for (index, stated) in threads.into_iter().enumerate() {
-            into.threads.push(self.thread(index, &stated, unit)?);
+            into.threads.push(self.build_thread(index, &stated, unit)?);
         }
         Ok(())
     }
 
-    fn thread(&self, index: usize, stated: &OslatThread, unit: u64) -> Result<Thread, Malformed> {
+    fn build_thread(
+        &self,
+        index: usize,
+        stated: &OslatThread,
+        unit: u64,
+    ) -> Result<Thread, Malformed> {
         let up = if self.rounds_up(stated) { unit } else { 0 };
         let max = stated.max.saturating_sub(up);
         let mut bins = Vec::new();
@@ -100,7 +109,7 @@ impl CommonProperties {
 }
 
 /// Whether the text is oslat's.
-fn recognize(text: &str) -> bool {
+fn is_oslat_text(text: &str) -> bool {
     text.lines()
         .map(str::trim_start)
         .any(|line| line.starts_with("oslat V ") || line.starts_with("Counter Freq:"))
@@ -148,7 +157,7 @@ fn parse(text: &str) -> Result<ImportedFile, Malformed> {
         } else if ["Minimum", "Average", "Maximum"].contains(&name) {
             check_number(name, threads.len())?;
             for (thread, word) in threads.iter_mut().zip(&words) {
-                set(thread, name, word)?;
+                set_figure(thread, name, word)?;
             }
             stated += 1;
         } else if name == "Duration" {
@@ -158,24 +167,24 @@ fn parse(text: &str) -> Result<ImportedFile, Malformed> {
         Ok(())
     })?;
     if stated < 3 || threads.is_empty() {
-        let why = "oslat printed no figures: it was stopped (-T does that) or cut off";
-        return Err(Malformed::at(lines, why));
+        let reason = "oslat printed no figures: it was stopped (-T does that) or cut off";
+        return Err(Malformed::with_line(lines, reason));
     }
     common.width = edges.windows(2).fold(0, |width, pair| common_divisor(width, pair[1] - pair[0]));
     if common.width == 0 {
         common.width = 1_000;
     }
-    let mut recorded = ImportedFile::of(Tool::Oslat, "oslat text");
+    let mut recorded = ImportedFile::new(Tool::Oslat, "oslat text");
     recorded.duration = duration;
     if !common.version.is_empty() {
         recorded.details.insert("rt_tests_version".into(), common.version.clone());
     }
-    common.put(threads, &mut recorded)?;
+    common.add_threads(threads, &mut recorded)?;
     Ok(recorded)
 }
 
 /// A figure of a thread: µs with up to three decimals.
-fn set(thread: &mut OslatThread, name: &str, word: &str) -> Result<(), String> {
+fn set_figure(thread: &mut OslatThread, name: &str, word: &str) -> Result<(), String> {
     if name == "Average" {
         // Without a gap the mean is 0/0.
         let mean: f64 = word.parse().unwrap_or(0.0);

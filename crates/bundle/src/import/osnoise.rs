@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 pub(super) const READER: TextReader = TextReader {
     what: "table of the osnoise or timerlat tracer",
-    recognize: |text| tracer(text).filter(|tool| *tool != Tool::Hwlatdetect),
+    recognize: |text| recognize_tracer(text).filter(|tool| *tool != Tool::Hwlatdetect),
     parse: |text, tool, _| parse(text, tool),
     may_lack_unit: false,
 };
@@ -88,7 +88,7 @@ impl OsnoiseRow {
 
     /// The tick, if every interference is an interrupt or the softirq that it raised, and their
     /// number is that of the ticks. The figures prove no more.
-    fn tick(&self, cpu: u32) -> Option<Finding> {
+    fn tick_finding(&self, cpu: u32) -> Option<Finding> {
         let [Some(0), Some(0), Some(irqs), Some(softirqs), Some(0)] = self.counts else {
             return None;
         };
@@ -96,22 +96,22 @@ impl OsnoiseRow {
             .then(|| irqs as f64 * 1e6 / self.runtime as f64)?;
         let is_tick = |hz: &u64| (rate - *hz as f64).abs() <= (*hz as f64 / 100.0).max(2.0);
         let hz = TICKS.into_iter().find(is_tick)?;
-        let each = self.noise as f64 / (irqs + softirqs).max(1) as f64;
+        let mean_noise = self.noise as f64 / (irqs + softirqs).max(1) as f64;
         let message = format!(
             "{rate:.0} interrupts a second of about {:.1} us: the tick at HZ={hz}, probably",
-            (each * 10.0).floor() / 10.0
+            (mean_noise * 10.0).floor() / 10.0
         );
         Some(
             Finding::new("noise-of-the-tick", Severity::Note, format!("CPU {cpu}"), message)
-                .evidence("osnoise counts interferences; it does not name them")
-                .remedy(
+                .with_evidence("osnoise counts interferences; it does not name them")
+                .with_remedy(
                     "`punctual attach --cpus` names each; nohz_full stops the tick where one task \
                      runs",
                 ),
         )
     }
 
-    fn cells(&self, cpu: u32) -> Vec<Cell> {
+    fn format_cells(&self, cpu: u32) -> Vec<Cell> {
         let us = |us: u64| Cell::from(Nanos::MICRO * us as i64);
         let share = self.noise as f64 / self.runtime.max(1) as f64;
         let mut cells = vec![
@@ -128,7 +128,7 @@ impl OsnoiseRow {
 }
 
 /// Adds noise by CPU: a series of the noise per period, the table, and findings from the counts.
-pub fn put(rows: BTreeMap<u32, OsnoiseRow>, into: &mut ImportedFile) {
+pub(crate) fn add_noise(rows: BTreeMap<u32, OsnoiseRow>, into: &mut ImportedFile) {
     for (cpu, row) in rows.iter().filter(|(_, row)| row.periods > 0) {
         into.threads.push(Thread {
             index: into.threads.len(),
@@ -141,10 +141,10 @@ pub fn put(rows: BTreeMap<u32, OsnoiseRow>, into: &mut ImportedFile) {
             ..Thread::default()
         });
     }
-    tabulate(&rows, into);
+    add_table(&rows, into);
 }
 
-fn tabulate(rows: &BTreeMap<u32, OsnoiseRow>, into: &mut ImportedFile) {
+fn add_table(rows: &BTreeMap<u32, OsnoiseRow>, into: &mut ImportedFile) {
     if rows.is_empty() {
         return;
     }
@@ -161,10 +161,10 @@ fn tabulate(rows: &BTreeMap<u32, OsnoiseRow>, into: &mut ImportedFile) {
         ("softirqs", "count"),
         ("threads", "count"),
     ];
-    let cells = rows.iter().map(|(cpu, row)| row.cells(*cpu)).collect();
+    let cells = rows.iter().map(|(cpu, row)| row.format_cells(*cpu)).collect();
     let title = "noise of each CPU, and its interferences";
     into.notes.tables.push(make_table("osnoise", title, &columns, cells));
-    into.findings.extend(rows.iter().filter_map(|(cpu, row)| row.tick(*cpu)));
+    into.findings.extend(rows.iter().filter_map(|(cpu, row)| row.tick_finding(*cpu)));
 }
 
 /// A line of the kernel's own table.
@@ -176,14 +176,14 @@ enum OsnoiseLine {
 
 /// The tool of a tracer's table, including hwlat's: the first lines of the text that are not
 /// comments are rows of it.
-pub fn tracer(text: &str) -> Option<Tool> {
+pub(crate) fn recognize_tracer(text: &str) -> Option<Tool> {
     let mut tool = None;
     for line in text.lines().take(LOOKED_AT) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') || line.starts_with("=>") {
             continue;
         }
-        let own = match row(line) {
+        let row_tool = match read_row(line) {
             Some(Ok((_, OsnoiseLine::Period(_)))) => Tool::Osnoise,
             Some(Ok((_, OsnoiseLine::Latency(..)))) => Tool::Timerlat,
             // A line truncated by the read limit decides nothing.
@@ -192,7 +192,7 @@ pub fn tracer(text: &str) -> Option<Tool> {
             None if line.ends_with("<stack trace>") => continue,
             None => return None,
         };
-        if tool.replace(own).is_some_and(|before| before != own) {
+        if tool.replace(row_tool).is_some_and(|before| before != row_tool) {
             return None;
         }
     }
@@ -200,7 +200,7 @@ pub fn tracer(text: &str) -> Option<Tool> {
 }
 
 /// CPU and content of a row; `None` for another line.
-fn row(line: &str) -> Option<Result<(u32, OsnoiseLine), Malformed>> {
+fn read_row(line: &str) -> Option<Result<(u32, OsnoiseLine), Malformed>> {
     let (head, rest) = line.rsplit_once(": ")?;
     let (_, after) = head.rsplit_once('[')?;
     let cpu = read_cpu(after.split_once(']')?.0)?;
@@ -226,12 +226,12 @@ fn parse(text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
         Tool::Timerlat => "the timerlat tracer's table",
         _ => "the osnoise tracer's table",
     };
-    let mut into = ImportedFile::of(tool, source);
+    let mut into = ImportedFile::new(tool, source);
     let mut rows: BTreeMap<u32, OsnoiseRow> = BTreeMap::new();
     let mut values: BTreeMap<(u32, &str), Vec<u64>> = BTreeMap::new();
     scan_lines(text, |line| {
         let line = line.trim();
-        let Some((cpu, of)) = row(line).filter(|_| !line.starts_with('#')).transpose()? else {
+        let Some((cpu, of)) = read_row(line).filter(|_| !line.starts_with('#')).transpose()? else {
             return Ok(());
         };
         let mut add = |part, value| values.entry((cpu, part)).or_default().push(value);
@@ -255,6 +255,6 @@ fn parse(text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
         let thread = Thread::of_values(into.threads.len(), values);
         into.threads.push(Thread { cpu: Some(cpu), name, ..thread });
     }
-    tabulate(&rows, &mut into);
+    add_table(&rows, &mut into);
     Ok(into)
 }

@@ -97,22 +97,22 @@ pub(crate) fn refusal_of_text(text: &str, known: &str) -> String {
 impl Keys {
     /// Whether these are the keys of jitterdebugger's `results.json`, of any version.
     pub(crate) fn is_jitterdebugger(&self) -> bool {
-        let known = ["version", "sysinfo", "cpu"];
-        self.has("cpu") && self.0.iter().all(|key| known.contains(&key.as_str()))
+        let known_keys = ["version", "sysinfo", "cpu"];
+        self.has_key("cpu") && self.0.iter().all(|key| known_keys.contains(&key.as_str()))
     }
 
     /// Whether these are the keys of rt-tests.
     pub(crate) fn is_rt_tests(&self) -> bool {
-        self.has("file_version")
+        self.has_key("file_version")
     }
 
-    fn has(&self, key: &str) -> bool {
+    fn has_key(&self, key: &str) -> bool {
         self.0.iter().any(|own| own == key)
     }
 
     /// Why it is refused, in a sentence that names the tool or, if unknown, the keys.
-    pub fn refusal(&self, known: &str) -> String {
-        let tool = KNOWN.iter().find(|(_, keys)| keys.iter().all(|key| self.has(key)));
+    pub fn format_refusal(&self, known: &str) -> String {
+        let tool = KNOWN.iter().find(|(_, keys)| keys.iter().all(|key| self.has_key(key)));
         let what = match tool {
             Some((tool, _)) => format!("this is JSON of {tool}, which is not read"),
             None if self.0.is_empty() => "this is an empty JSON object".to_owned(),

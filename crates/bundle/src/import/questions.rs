@@ -17,39 +17,39 @@ pub struct ImportQuestions {
 impl ImportQuestions {
     /// Restricts the import to the requested threads, counts their samples beyond the deadline, and
     /// rejects questions that such a file cannot answer.
-    pub(super) fn apply(&self, recorded: &mut ImportedFile) -> Result<(), String> {
+    pub(super) fn apply_questions(&self, recorded: &mut ImportedFile) -> Result<(), String> {
         if let Some(name) = &self.thread {
-            let names: Vec<String> = recorded.threads.iter().map(Thread::name).collect();
-            recorded.threads.retain(|thread| thread.name() == *name);
+            let names: Vec<String> = recorded.threads.iter().map(Thread::series_name).collect();
+            recorded.threads.retain(|thread| thread.series_name() == *name);
             if recorded.threads.is_empty() {
                 let names = names.join(", ");
                 return Err(format!("--thread: there is no thread {name:?} in it: it has {names}"));
             }
         }
         for requirement in &self.requirements {
-            if let Some(why) = unanswerable(requirement, recorded) {
+            if let Some(why) = unanswerable_reason(requirement, recorded) {
                 return Err(format!("--require: {requirement} cannot be judged: {why}"));
             }
         }
-        self.deadline.map_or(Ok(()), |deadline| count(deadline, recorded))
+        self.deadline.map_or(Ok(()), |deadline| count_beyond_deadline(deadline, recorded))
     }
 }
 
-fn count(deadline: Nanos, recorded: &mut ImportedFile) -> Result<(), String> {
+fn count_beyond_deadline(deadline: Nanos, recorded: &mut ImportedFile) -> Result<(), String> {
     recorded.details.insert(DEADLINE.to_owned(), deadline.to_string());
     for thread in &recorded.threads {
         let Some(longer) = thread.longer_than(deadline, recorded.unit, recorded.step) else {
             return Err(format!(
                 "--deadline: how many samples of {} took longer than {deadline} is not in it: it \
                  has no such histogram; --require 'max < {deadline}' can be judged",
-                thread.name()
+                thread.series_name()
             ));
         };
         if longer > 0 {
             let message = format!(
                 "{longer} of {} samples of {} took longer than {deadline}",
-                thread.cycles(),
-                thread.name()
+                thread.cycle_count(),
+                thread.series_name()
             );
             let finding = Finding::new("deadline-missed", Severity::Warning, "imported", message);
             recorded.findings.push(finding);
@@ -59,10 +59,10 @@ fn count(deadline: Nanos, recorded: &mut ImportedFile) -> Result<(), String> {
 }
 
 /// Why such a file can never decide a requirement.
-fn unanswerable(asked: &SeriesRequirement, recorded: &ImportedFile) -> Option<String> {
+fn unanswerable_reason(asked: &SeriesRequirement, recorded: &ImportedFile) -> Option<String> {
     let SeriesRequirement { kind, requirement: Requirement { metric, .. }, .. } = asked;
     if let Some(kind) = kind {
-        let word = kind.word();
+        let word = kind.as_str();
         return Some(format!("it has no series `{word}`: leave the word out"));
     }
     let has_histogram = |thread: &Thread| thread.undistributed == 0;

@@ -93,7 +93,7 @@ pub struct Thread {
 
 impl ImportedFile {
     /// An empty recording of a tool, in µs.
-    pub fn of(tool: Tool, source: &'static str) -> ImportedFile {
+    pub fn new(tool: Tool, source: &'static str) -> ImportedFile {
         ImportedFile {
             tool,
             source,
@@ -113,7 +113,7 @@ impl ImportedFile {
     }
 
     /// The width of a bin.
-    pub fn resolution(&self) -> Nanos {
+    pub(crate) fn bin_width(&self) -> Nanos {
         self.unit * self.step as i64
     }
 
@@ -123,55 +123,59 @@ impl ImportedFile {
         let worst = self
             .threads
             .iter()
-            .filter(|thread| thread.cycles() > 0)
+            .filter(|thread| thread.cycle_count() > 0)
             .max_by_key(|thread| thread.max);
         self.stopped = limit
             .zip(worst)
             .filter(|(limit, worst)| worst.max > *limit)
-            .map(|(_, w)| (w.name(), self.unit * w.max as i64));
+            .map(|(_, w)| (w.series_name(), self.unit * w.max as i64));
     }
 
-    /// Checks all numbers against the bounds; call it before any [`Thread::data`].
+    /// Checks all numbers against the bounds; call it before any [`Thread::to_series_data`].
     pub(crate) fn check_size(&self) -> Result<(), Malformed> {
         let cells: u64 = self.threads.iter().map(|thread| thread.bins_kept(self.step)).sum();
         if self.threads.is_empty() {
             return Err("there is no thread in it".into());
         }
         if cells > MAX_CELLS as u64 {
-            let why = format!("histograms of {cells} bins in all are more than fit ({MAX_CELLS})");
-            return Err(why.into());
+            let reason =
+                format!("histograms of {cells} bins in all are more than fit ({MAX_CELLS})");
+            return Err(reason.into());
         }
         Ok(())
     }
 
     /// Findings about these figures that follow from the tool's storage.
-    pub fn findings(&self, phase: &str) -> Vec<Finding> {
-        let own = |finding: &Finding| Finding { subject: phase.to_owned(), ..finding.clone() };
-        let of_all = self.findings.iter().map(own);
-        of_all.chain(self.threads.iter().flat_map(|thread| thread.findings(phase, self))).collect()
+    pub(crate) fn file_findings(&self, phase: &str) -> Vec<Finding> {
+        let with_subject =
+            |finding: &Finding| Finding { subject: phase.to_owned(), ..finding.clone() };
+        let of_all = self.findings.iter().map(with_subject);
+        of_all
+            .chain(self.threads.iter().flat_map(|thread| thread.thread_findings(phase, self)))
+            .collect()
     }
 }
 
 impl Thread {
     /// Its name as a series.
-    pub fn name(&self) -> String {
+    pub fn series_name(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("thread {}", self.index))
     }
 
     /// A thread with all latencies known.
     pub(crate) fn of_values(index: usize, values: impl IntoIterator<Item = u64>) -> Thread {
-        let mut all = BTreeMap::new();
-        values.into_iter().for_each(|value| *all.entry(value).or_insert(0u64) += 1);
-        let (first, last) = (all.first_key_value(), all.last_key_value());
+        let mut value_counts = BTreeMap::new();
+        values.into_iter().for_each(|value| *value_counts.entry(value).or_insert(0u64) += 1);
+        let (first, last) = (value_counts.first_key_value(), value_counts.last_key_value());
         let (min, max) =
             (first.map_or(0, |(value, _)| *value), last.map_or(0, |(value, _)| *value));
-        let count: u64 = all.values().sum();
-        let mean = all.iter().map(|(value, n)| *value as f64 * *n as f64).sum::<f64>()
+        let count: u64 = value_counts.values().sum();
+        let mean = value_counts.iter().map(|(value, n)| *value as f64 * *n as f64).sum::<f64>()
             / count.max(1) as f64;
-        let beyond = all.split_off(&VALUE_BINS).into_iter().collect();
+        let beyond = value_counts.split_off(&VALUE_BINS).into_iter().collect();
         Thread {
             index,
-            bins: all.into_iter().collect(),
+            bins: value_counts.into_iter().collect(),
             beyond,
             min,
             mean,
@@ -185,16 +189,16 @@ impl Thread {
         self.min = self.bins.first().map_or(0, |(bin, _)| *bin);
         self.max = self.bins.last().map_or(0, |(bin, _)| *bin + step - 1);
         let sum: f64 = self.bins.iter().map(|(bin, n)| *bin as f64 * *n as f64).sum();
-        self.mean = sum / self.inside().max(1) as f64;
+        self.mean = sum / self.cycles_in_bins().max(1) as f64;
     }
 
     /// Cycles in bins, or known one by one.
-    pub fn inside(&self) -> u64 {
+    pub(crate) fn cycles_in_bins(&self) -> u64 {
         self.bins.iter().chain(&self.beyond).map(|(_, n)| n).sum()
     }
 
-    pub fn cycles(&self) -> u64 {
-        self.inside() + self.overflows + self.undistributed
+    pub(crate) fn cycle_count(&self) -> u64 {
+        self.cycles_in_bins() + self.overflows + self.undistributed
     }
 
     /// The number of bins of its exact histogram: those the tool kept, or up to the last non-empty
@@ -213,19 +217,20 @@ impl Thread {
     /// The number of longer samples at the resolution of the bins; `None` if unknown.
     pub(crate) fn longer_than(&self, bound: Nanos, unit: Nanos, step: u64) -> Option<u64> {
         let is_longer = |value: u64| unit * value as i64 > bound;
-        if self.cycles() == 0 || !is_longer(self.largest(step)) {
+        if self.cycle_count() == 0 || !is_longer(self.largest_latency(step)) {
             return Some(0);
         }
         let of_overflows = self.overflows <= 1 || is_longer(self.bins_kept(step) * step);
         (self.undistributed == 0 && of_overflows).then(|| {
-            let all = self.bins.iter().chain(&self.beyond);
-            all.filter(|(value, _)| is_longer(*value)).map(|(_, n)| n).sum::<u64>() + self.overflows
+            let known_values = self.bins.iter().chain(&self.beyond);
+            known_values.filter(|(value, _)| is_longer(*value)).map(|(_, n)| n).sum::<u64>()
+                + self.overflows
         })
     }
 
     /// The statistics as a series. A bin counts at its lower edge, as the tool truncates latencies
     /// to whole units.
-    pub fn data(&self, unit: Nanos, step: u64) -> SeriesData {
+    pub(crate) fn to_series_data(&self, unit: Nanos, step: u64) -> SeriesData {
         let resolution = unit * step as i64;
         let range = resolution * (self.bins_kept(step) - 1) as i64;
         let period = self.interval.map(|us| Nanos::MICRO * us as i64);
@@ -238,30 +243,33 @@ impl Thread {
             data.exact.record_n(latency, n);
             record_hdr(&mut data.whole, latency, n);
         }
-        let cycles = self.cycles();
+        let cycles = self.cycle_count();
         let skipped = self.overruns.unwrap_or(0);
         data.losses = Losses { recorded: cycles, skipped, ..Losses::default() };
-        self.correct(&mut data, unit);
+        self.add_corrections(&mut data, unit);
         data.sum_squares = None;
         if cycles > 0 {
-            let smallest = Some(self.smallest(step)).filter(|min| *min != UNKNOWN_MIN);
+            let smallest = Some(self.smallest_latency(step)).filter(|min| *min != UNKNOWN_MIN);
             data.min = smallest.map(|min| unit * min as i64);
-            data.max = Some(unit * self.largest(step) as i64);
-            data.sum = self.sum(unit);
+            data.max = Some(unit * self.largest_latency(step) as i64);
+            data.sum = self.latency_sum(unit);
         }
         data
     }
 
     /// Adds the latencies of the periods that passed during a longer one, if the histogram holds
-    /// every latency (as `SeriesData::miss` does for single samples).
-    fn correct(&self, data: &mut SeriesData, unit: Nanos) {
+    /// every latency (as `SeriesData::record_missed` does for single samples).
+    fn add_corrections(&self, data: &mut SeriesData, unit: Nanos) {
         let Some(period) = data.period.filter(|_| self.overruns.is_some_and(|n| n > 0)) else {
             return;
         };
         let longer = || self.bins.iter().chain(&self.beyond).map(|(v, n)| (unit * *v as i64, *n));
         let missed = |latency: Nanos| (latency.ns() - 1).max(0) / period.ns().max(1);
-        let all: u64 = longer().map(|(latency, _)| missed(latency) as u64).sum();
-        if self.overflows + self.undistributed > 0 || all == 0 || all > MAX_CORRECTIONS {
+        let missed_count: u64 = longer().map(|(latency, _)| missed(latency) as u64).sum();
+        if self.overflows + self.undistributed > 0
+            || missed_count == 0
+            || missed_count > MAX_CORRECTIONS
+        {
             return;
         }
         let mut corrected = data.whole.clone();
@@ -272,22 +280,22 @@ impl Thread {
     }
 
     /// The stated minimum, unless a bin wholly below it is not empty.
-    fn smallest(&self, step: u64) -> u64 {
+    fn smallest_latency(&self, step: u64) -> u64 {
         self.bins
             .first()
             .map_or(self.min, |(bin, _)| if bin + step > self.min { self.min } else { *bin })
     }
 
-    fn largest(&self, step: u64) -> u64 {
+    fn largest_latency(&self, step: u64) -> u64 {
         let last = self.bins.iter().chain(&self.beyond).last().map_or(0, |(bin, _)| *bin);
         let beyond = if self.overflows > 0 { self.overflow_value(step) } else { 0 };
-        let smallest = Some(self.smallest(step)).filter(|min| *min != UNKNOWN_MIN);
+        let smallest = Some(self.smallest_latency(step)).filter(|min| *min != UNKNOWN_MIN);
         self.max.max(last).max(beyond).max(smallest.unwrap_or(0))
     }
 
     /// The sum of the latencies in ns: exactly that of the bins if they hold every cycle, else by
     /// the stated mean.
-    fn sum(&self, unit: Nanos) -> i128 {
+    fn latency_sum(&self, unit: Nanos) -> i128 {
         let unit = i128::from(unit.ns());
         if self.overflows == 0 && self.undistributed == 0 {
             return self
@@ -299,66 +307,66 @@ impl Thread {
         }
         // At most 1e9 units and 1e12 cycles: a float of 53 bits is exact enough for a mean with 2
         // decimals.
-        (self.mean * unit as f64 * self.cycles() as f64).round() as i128
+        (self.mean * unit as f64 * self.cycle_count() as f64).round() as i128
     }
 
-    fn findings(&self, phase: &str, all: &ImportedFile) -> Vec<Finding> {
-        let subject = format!("{phase}/{}", self.name());
+    fn thread_findings(&self, phase: &str, all: &ImportedFile) -> Vec<Finding> {
+        let subject = format!("{phase}/{}", self.series_name());
         let (unit, step) = (all.unit, all.step);
         let mut findings = Vec::new();
         if self.overflows > 1 {
-            let share = share_below(self.inside(), self.cycles());
+            let share = share_below(self.cycles_in_bins(), self.cycle_count());
             let message = "cycles lay beyond the histogram and the file has only the largest of \
                            them: all are counted as that, so that high percentiles are upper \
                            bounds";
             findings.push(
                 Finding::new("overflow-values-unknown", Severity::Warning, &subject, message)
-                    .evidence(format!(
+                    .with_evidence(format!(
                         "{} of {} cycles; percentiles above p{share}",
                         self.overflows,
-                        self.cycles()
+                        self.cycle_count()
                     ))
-                    .remedy(format!(
+                    .with_remedy(format!(
                         "let the tool keep a larger histogram ({})",
                         all.tool.histogram_option()
                     )),
             );
         }
-        if let Some(evidence) = self.contradiction(unit, step) {
+        if let Some(evidence) = self.find_contradiction(unit, step) {
             let message = "the file's histogram, minimum, mean and maximum do not agree";
             findings.push(
                 Finding::new("source-inconsistent", Severity::Warning, &subject, message)
-                    .evidence(evidence)
-                    .remedy("check whether the file was edited or assembled from several"),
+                    .with_evidence(evidence)
+                    .with_remedy("check whether the file was edited or assembled from several"),
             );
         }
         findings
     }
 
     /// The contradiction between the stated figures and the file's own histogram, if any.
-    fn contradiction(&self, unit: Nanos, step: u64) -> Option<String> {
-        let shown = |value: u64| (unit * value as i64).readable();
-        let (smallest, largest) = (self.smallest(step), self.largest(step));
+    fn find_contradiction(&self, unit: Nanos, step: u64) -> Option<String> {
+        let format_value = |value: u64| (unit * value as i64).to_readable();
+        let (smallest, largest) = (self.smallest_latency(step), self.largest_latency(step));
         // A bin states its lower edge.
         let slack = step - 1;
-        if self.cycles() == 0 {
+        if self.cycle_count() == 0 {
             None
         } else if (smallest < self.min && self.min != UNKNOWN_MIN) || largest > self.max + slack {
             Some(format!(
                 "stated {} to {}, histogram {} to {}: the wider range is taken",
-                shown(self.min),
-                shown(self.max),
-                shown(smallest),
-                shown(largest)
+                format_value(self.min),
+                format_value(self.max),
+                format_value(smallest),
+                format_value(largest)
             ))
         } else if (self.min != UNKNOWN_MIN && self.mean + 1.0 < self.min as f64)
             || self.mean > self.max as f64 + 1.0
         {
-            let mean = Nanos((self.mean * unit.ns() as f64) as i64).readable();
+            let mean = Nanos((self.mean * unit.ns() as f64) as i64).to_readable();
             Some(format!(
                 "the stated mean of {mean} is not between {} and {}",
-                shown(self.min),
-                shown(self.max)
+                format_value(self.min),
+                format_value(self.max)
             ))
         } else {
             None
@@ -367,12 +375,12 @@ impl Thread {
 }
 
 /// A finding about the whole file.
-pub(crate) fn note(id: &'static str, message: impl Into<String>) -> Finding {
+pub(crate) fn file_note(id: &'static str, message: impl Into<String>) -> Finding {
     Finding::new(id, Severity::Note, "", message)
 }
 
 /// The same, of what may make its figures wrong.
-pub(crate) fn warning(id: &'static str, message: impl Into<String>) -> Finding {
+pub(crate) fn file_warning(id: &'static str, message: impl Into<String>) -> Finding {
     Finding::new(id, Severity::Warning, "", message)
 }
 

@@ -5,21 +5,21 @@ mod analysis;
 mod hist;
 mod top;
 
-use super::osnoise::{OsnoiseRow, put};
-use super::recorded::{ImportedFile, Thread, note, warning};
+use super::osnoise::{OsnoiseRow, add_noise};
+use super::recorded::{ImportedFile, Thread, file_note, file_warning};
 use super::scan::{clip_text, scan_lines, without_cursor_moves};
 use super::{Malformed, TextReader, Tool};
 
 pub(super) const READER: TextReader =
-    TextReader { what: "text of rtla", recognize, parse, may_lack_unit: true };
+    TextReader { what: "text of rtla", recognize: recognize_text, parse, may_lack_unit: true };
 pub(crate) use analysis::Analyses;
-pub use analysis::RtlaStop;
+pub(crate) use analysis::RtlaStop;
 use hist::Hist;
 use punctual_core::{Finding, Nanos};
 use top::Top;
 
 /// Recognises the tool that printed the text.
-fn recognize(text: &str) -> Option<Tool> {
+fn recognize_text(text: &str) -> Option<Tool> {
     let mut lines = text.lines().map(|line| without_cursor_moves(line.trim_end()));
     lines.find_map(|line| tool_of_line(line.trim())).or_else(|| hist::recognize_rows(text))
 }
@@ -49,8 +49,8 @@ fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<ImportedFile, Malf
         let line = line.trim();
         if line.contains("events missed, results might not be accurate") {
             missed = Some(clip_text(line, 80));
-        } else if !analyses.line(line) && !top.line(line)? {
-            hist.line(line)?;
+        } else if !analyses.read_line(line) && !top.read_line(line)? {
+            hist.read_line(line)?;
         }
         Ok(())
     })?;
@@ -61,12 +61,12 @@ fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<ImportedFile, Malf
         (_, false) => "rtla osnoise top",
     };
     let mut into = if top.is_seen() {
-        top.recorded(ImportedFile::of(tool, name(false)), nanoseconds)
+        top.into_file(ImportedFile::new(tool, name(false)), nanoseconds)
     } else if hist.is_seen() || analyses.is_empty() {
-        let recorded = hist.recorded(ImportedFile::of(tool, name(true)), nanoseconds);
+        let recorded = hist.into_file(ImportedFile::new(tool, name(true)), nanoseconds);
         recorded.map_err(|defect| defect.or_at(lines))?
     } else {
-        let recorded = analyses.alone(ImportedFile::of(tool, "rtla timerlat -a"));
+        let recorded = analyses.to_file(ImportedFile::new(tool, "rtla timerlat -a"));
         recorded.map_err(|defect| defect.or_at(lines))?
     };
     if into.threads.is_empty() {
@@ -76,9 +76,9 @@ fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<ImportedFile, Malf
     }
     into.findings.extend(missed.map(|line| {
         let message = "rtla lost events: counts, and the largest latency, may be too small";
-        warning("source-lost-events", message).evidence(line)
+        file_warning("source-lost-events", message).with_evidence(line)
     }));
-    match analyses.put(&mut into) {
+    match analyses.add_causes(&mut into) {
         RtlaStop::Known(series, latency) => into.stopped = Some((series, latency)),
         RtlaStop::Unknown => into.findings.push(stopped_somewhere(&into)),
         RtlaStop::None => {}
@@ -89,21 +89,23 @@ fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<ImportedFile, Malf
 /// A stop with a latency that rtla does not state.
 fn stopped_somewhere(into: &ImportedFile) -> Finding {
     let largest = |part: &str| {
-        let own = into.threads.iter().filter(|thread| thread.cycles() > 0);
-        let own = own.filter(|thread| thread.name().ends_with(part));
-        let worst = own.max_by_key(|thread| thread.max)?;
-        let latency = (into.unit * worst.max as i64).readable();
-        Some(format!("{} {latency}", worst.name()))
+        let active_threads = into.threads.iter().filter(|thread| thread.cycle_count() > 0);
+        let threads_of_part = active_threads.filter(|thread| thread.series_name().ends_with(part));
+        let worst = threads_of_part.max_by_key(|thread| thread.max)?;
+        let latency = (into.unit * worst.max as i64).to_readable();
+        Some(format!("{} {latency}", worst.series_name()))
     };
     let parts: &[&str] = match into.tool {
         Tool::Timerlat => &["/irq", "/thread", "/user"],
         _ => &[""],
     };
-    let all: Vec<String> = parts.iter().filter_map(|part| largest(part)).collect();
+    let largest_latencies: Vec<String> = parts.iter().filter_map(|part| largest(part)).collect();
     let message = "a threshold ended the run; rtla does not state which latency exceeded it";
-    warning("stopped-by-threshold", message)
-        .evidence(format!("largest: {}", all.join(", ")))
-        .remedy("let rtla analyse the latency (without --no-aa), and import all that it prints")
+    file_warning("stopped-by-threshold", message)
+        .with_evidence(format!("largest: {}", largest_latencies.join(", ")))
+        .with_remedy(
+            "let rtla analyse the latency (without --no-aa), and import all that it prints",
+        )
 }
 
 fn nothing_recorded(tool: Tool, duration: Option<Nanos>) -> Finding {
@@ -111,8 +113,9 @@ fn nothing_recorded(tool: Tool, duration: Option<Nanos>) -> Finding {
         Tool::Osnoise => "no noise above the tool's threshold was recorded",
         _ => "no latency was recorded",
     };
-    let time = duration.map_or("not stated".to_owned(), Nanos::readable);
-    note("nothing-recorded", what).evidence(format!("duration: {time}; the output has no CPU"))
+    let time = duration.map_or("not stated".to_owned(), Nanos::to_readable);
+    file_note("nothing-recorded", what)
+        .with_evidence(format!("duration: {time}; the output has no CPU"))
 }
 
 /// `  0 00:00:03`: days, hours, minutes, seconds.
@@ -135,5 +138,5 @@ fn series_name(cpu: u32, part: &str) -> String {
 /// A text without titles.
 fn unit_assumed() -> Finding {
     let message = "the text does not state its unit: the figures are taken as µs";
-    warning("unit-assumed", message).remedy("pass --nanoseconds if rtla ran with -n")
+    file_warning("unit-assumed", message).with_remedy("pass --nanoseconds if rtla ran with -n")
 }

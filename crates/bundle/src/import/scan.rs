@@ -152,7 +152,7 @@ pub(crate) fn without_cursor_moves(line: &str) -> Cow<'_, str> {
 /// and the maximum did not decrease and the kernel's id is the same. The minimum shows nothing, as
 /// cyclicdeadline resets it.
 #[derive(Clone, Copy, Default)]
-pub struct ThreadProgress {
+pub(crate) struct ThreadProgress {
     pub tid: Option<i32>,
     pub cycles: Option<u64>,
     pub max: Option<i64>,
@@ -160,7 +160,7 @@ pub struct ThreadProgress {
 
 impl ThreadProgress {
     /// Rejects a second run, which would replace the first.
-    pub fn follows(&self, before: &ThreadProgress) -> Result<(), Malformed> {
+    pub(crate) fn check_same_run(&self, before: &ThreadProgress) -> Result<(), Malformed> {
         let fewer = before.cycles.zip(self.cycles).is_some_and(|(before, now)| now < before);
         // Before the first cycle, the maximum and the id are meaningless.
         let measured = before.cycles.is_none_or(|cycles| cycles > 0);

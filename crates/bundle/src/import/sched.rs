@@ -7,7 +7,7 @@
 //!    38456.720806 [0001]  schbench[28634/28574]               4.917      4.768      1.004
 //! ```
 
-use super::recorded::{ImportedFile, Thread, UNKNOWN_MIN, make_table, note, warning};
+use super::recorded::{ImportedFile, Thread, UNKNOWN_MIN, file_note, file_warning, make_table};
 use super::scan::{MAX_COUNT, clip_text, read_bounded, read_microseconds, scan_lines};
 use super::{Malformed, TextReader, Tool};
 use punctual_core::notes::{Cell, Table};
@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 
 pub(super) const READER: TextReader = TextReader {
     what: "text of perf sched",
-    recognize: |text| recognize(text).map(|_| Tool::PerfSched),
-    parse: |text, _, _| parse(text, recognize(text).unwrap_or(SchedLayout::Latency)),
+    recognize: |text| recognize_layout(text).map(|_| Tool::PerfSched),
+    parse: |text, _, _| parse(text, recognize_layout(text).unwrap_or(SchedLayout::Latency)),
     may_lack_unit: false,
 };
 
@@ -35,7 +35,7 @@ enum SchedLayout {
     Latency,
 }
 
-fn recognize(text: &str) -> Option<SchedLayout> {
+fn recognize_layout(text: &str) -> Option<SchedLayout> {
     let has = |line: &str, all: &[&str]| all.iter().all(|part| line.contains(part));
     text.lines().take(1_000).find_map(|line| {
         if has(line, &["task name", "wait time", "sch delay"]) {
@@ -66,8 +66,8 @@ fn parse(text: &str, layout: SchedLayout) -> Result<ImportedFile, Malformed> {
     let mut switches = 0;
     let lines = scan_lines(text, |line| {
         let read = match layout {
-            SchedLayout::Timehist => switch(line),
-            SchedLayout::Latency => total(line)?,
+            SchedLayout::Timehist => read_switch(line),
+            SchedLayout::Latency => read_total(line)?,
         };
         let Some((name, one)) = read else { return Ok(()) };
         switches += 1;
@@ -85,7 +85,7 @@ fn parse(text: &str, layout: SchedLayout) -> Result<ImportedFile, Malformed> {
         Ok(())
     })?;
     if tasks.is_empty() {
-        return Err(Malformed::at(lines, "there is no thread in it"));
+        return Err(Malformed::with_line(lines, "there is no thread in it"));
     }
     let mut tasks: Vec<SchedTask> = tasks.into_values().collect();
     tasks.sort_by_key(|task| std::cmp::Reverse(task.longest));
@@ -93,22 +93,22 @@ fn parse(text: &str, layout: SchedLayout) -> Result<ImportedFile, Malformed> {
         SchedLayout::Timehist => "perf sched timehist",
         SchedLayout::Latency => "perf sched latency",
     };
-    let mut into = ImportedFile::of(Tool::PerfSched, source);
+    let mut into = ImportedFile::new(Tool::PerfSched, source);
     if tasks.len() > MAX_THREADS {
         let message = "only the threads with the longest delays are kept";
         let evidence = format!("{MAX_THREADS} of {} threads", tasks.len());
-        into.findings.push(warning("threads-left-out", message).evidence(evidence));
+        into.findings.push(file_warning("threads-left-out", message).with_evidence(evidence));
         tasks.truncate(MAX_THREADS);
     }
     into.findings.push(causes_elsewhere());
-    into.notes.tables.push(table(&tasks));
-    into.threads = tasks.into_iter().enumerate().map(|(k, task)| task.thread(k)).collect();
+    into.notes.tables.push(delay_table(&tasks));
+    into.threads = tasks.into_iter().enumerate().map(|(k, task)| task.into_thread(k)).collect();
     Ok(into)
 }
 
 impl SchedTask {
-    fn thread(self, index: usize) -> Thread {
-        let (name, tid) = (Some(self.name.clone()), tid(&self.name));
+    fn into_thread(self, index: usize) -> Thread {
+        let (name, tid) = (Some(self.name.clone()), parse_tid(&self.name));
         match self.stated {
             Some((undistributed, mean)) => Thread {
                 index,
@@ -126,13 +126,13 @@ impl SchedTask {
 }
 
 /// The id in `schbench[28634/28574]`, `rcu_preempt[18]`, `rustc:21104`.
-fn tid(name: &str) -> Option<i32> {
+fn parse_tid(name: &str) -> Option<i32> {
     let ids = name.rsplit_once(['[', ':'])?.1.trim_end_matches(']');
     ids.split('/').next()?.parse().ok()
 }
 
 /// A switch away from a thread: name, and the figures before its last run.
-fn switch(line: &str) -> Option<(String, SchedTask)> {
+fn read_switch(line: &str) -> Option<(String, SchedTask)> {
     // A hostile line takes time quadratic in its length.
     let line = Some(line).filter(|line| line.len() <= MAX_LINE)?;
     let (time, rest) = line.trim_start().split_once(" [")?;
@@ -143,7 +143,7 @@ fn switch(line: &str) -> Option<(String, SchedTask)> {
     // The name ends with its ids and can contain blanks; a picture of the CPUs may precede it.
     let end = rest.match_indices(']').find_map(|(at, _)| {
         let mut figures = rest[at + 1..].split_ascii_whitespace();
-        let three = [figures.next()?, figures.next()?, figures.next()?].map(milliseconds);
+        let three = [figures.next()?, figures.next()?, figures.next()?].map(read_milliseconds);
         Some((at + 1, [three[0]?, three[1]?, three[2]?]))
     });
     let (name, [wait, delay, _]) = match end {
@@ -164,12 +164,12 @@ fn switch(line: &str) -> Option<(String, SchedTask)> {
 }
 
 /// A thread in the table of `perf sched latency`.
-fn total(line: &str) -> Result<Option<(String, SchedTask)>, Malformed> {
+fn read_total(line: &str) -> Result<Option<(String, SchedTask)>, Malformed> {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
     let [name, _, switches, mean, longest, rest @ ..] = cells.as_slice() else { return Ok(None) };
     let figure = |cell: &str, name: &str| {
         let cell = cell.trim_start_matches(name).trim_start_matches(':');
-        milliseconds(cell.trim().trim_end_matches("ms").trim())
+        read_milliseconds(cell.trim().trim_end_matches("ms").trim())
     };
     let Some((mean, longest)) = figure(mean, "avg").zip(figure(longest, "max")) else {
         return Ok(None);
@@ -183,7 +183,7 @@ fn total(line: &str) -> Result<Option<(String, SchedTask)>, Malformed> {
 }
 
 /// Milliseconds with three decimals, in µs.
-fn milliseconds(word: &str) -> Option<u64> {
+fn read_milliseconds(word: &str) -> Option<u64> {
     let (whole, decimals) = word.split_once(['.', ','])?;
     (decimals.len() == 3)
         .then(|| read_microseconds(&format!("{whole}{decimals}")))
@@ -191,7 +191,7 @@ fn milliseconds(word: &str) -> Option<u64> {
         .map(|time| (time.ns() / 1_000) as u64)
 }
 
-fn table(tasks: &[SchedTask]) -> Table {
+fn delay_table(tasks: &[SchedTask]) -> Table {
     let columns = [("thread", ""), ("longest delay", "ns"), ("at", ""), ("longest wait", "ns")];
     let us = |us: u64| Cell::from(Nanos::MICRO * us as i64);
     let row = |task: &SchedTask| {
@@ -205,6 +205,7 @@ fn table(tasks: &[SchedTask]) -> Table {
 fn causes_elsewhere() -> Finding {
     let message = "a delay of `perf sched` has no cause: the table does not show which tasks ran \
                    meanwhile";
-    note("causes-not-in-source", message)
-        .remedy("`punctual explain perf.data` shows it, of the file that perf sched record wrote")
+    file_note("causes-not-in-source", message).with_remedy(
+        "`punctual explain perf.data` shows it, of the file that perf sched record wrote",
+    )
 }

@@ -41,7 +41,7 @@ fn no_figures(bundle: &Bundle) -> Summary {
 fn imported_as(text: &str, options: &ImportOptions) -> Bundle {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("b");
-    import(&mut text.as_bytes(), &directory, options, no_figures).unwrap();
+    import_results(&mut text.as_bytes(), &directory, options, no_figures).unwrap();
     let bundle = Bundle::open(&directory).unwrap();
     assert_eq!(bundle.damage, Vec::<String>::new());
     bundle
@@ -52,7 +52,7 @@ fn imported(text: &str) -> Bundle {
 }
 
 fn series(bundle: &Bundle) -> Vec<&Series> {
-    bundle.series().map(|(_, series)| series).collect()
+    bundle.all_series().map(|(_, series)| series).collect()
 }
 
 fn finding_ids(bundle: &Bundle) -> Vec<&str> {
@@ -91,8 +91,8 @@ fn check_against_text(data: &SeriesData, text: &str, thread: usize) {
         data.mean()
     );
     assert_eq!(
-        (data.count(), data.exact.total(), data.whole.len()),
-        (data.count(), data.count(), data.count())
+        (data.sample_count(), data.exact.total_count(), data.whole.len()),
+        (data.sample_count(), data.sample_count(), data.sample_count())
     );
     assert_eq!(data.sum_squares, None);
 }
@@ -144,7 +144,7 @@ fn the_newer_layout_without_zeros_and_totals_is_read() {
     let bundle = imported(NEW_LAYOUT);
     let series = series(&bundle);
     series.iter().enumerate().for_each(|(k, s)| check_against_text(&s.state.data, NEW_LAYOUT, k));
-    assert_eq!(series[0].state.data.count(), 1_000);
+    assert_eq!(series[0].state.data.sample_count(), 1_000);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn overflows_of_a_histogram_are_counted_at_the_maximum() {
 fn without_a_histogram_there_is_no_distribution() {
     let bundle = imported(include_str!("testdata/none.json"));
     let data = &series(&bundle)[0].state.data;
-    assert_eq!((data.count(), data.whole.len(), data.exact.total()), (300, 0, 0));
+    assert_eq!((data.sample_count(), data.whole.len(), data.exact.total_count()), (300, 0, 0));
     assert!(data.min.is_some() && data.max.is_some() && data.mean().is_some());
 }
 
@@ -200,7 +200,7 @@ fn stopped_above(series: &str, latency: i64) -> Outcome {
 }
 
 fn refused(text: &str) -> String {
-    check(text.as_bytes(), &ImportOptions::default()).unwrap_err().to_string()
+    check_input(text.as_bytes(), &ImportOptions::default()).unwrap_err().to_string()
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_malformed_import_is_refused_with_its_line_number() {
     let head = "# Histogram\n000001 000005\t000007\n";
     let foot = "# Min Latencies: 1 1\n# Avg Latencies: 1 1\n# Max Latencies: 1 1\n# Histogram \
                 Overflows: 0 0\n";
-    assert!(check(format!("{head}{foot}").as_bytes(), &ImportOptions::default()).is_ok());
+    assert!(check_input(format!("{head}{foot}").as_bytes(), &ImportOptions::default()).is_ok());
     let cases = [
         (String::new(), "not the output of a tool that can be imported (cyclictest, "),
         ("hello\nworld\n".to_owned(), "not the output of a tool that can be imported"),
@@ -255,7 +255,8 @@ fn a_malformed_import_is_refused_with_its_line_number() {
         let said = refused(&text);
         assert!(said.contains(expected), "{said:?} for {expected:?}");
     }
-    let said = check(b"# Histogram\n\xff", &ImportOptions::default()).unwrap_err().to_string();
+    let said =
+        check_input(b"# Histogram\n\xff", &ImportOptions::default()).unwrap_err().to_string();
     assert!(said.starts_with("line 2: it is not UTF-8"), "{said}");
 }
 
@@ -280,8 +281,9 @@ fn oversized_imports_are_refused() {
     assert!(refused(&json).contains("more than fit"), "{}", refused(&json));
     let endless = &mut io::repeat(b'#');
     let place = tempfile::tempdir().unwrap();
-    let error = import(endless, &place.path().join("b"), &ImportOptions::default(), no_figures)
-        .unwrap_err();
+    let error =
+        import_results(endless, &place.path().join("b"), &ImportOptions::default(), no_figures)
+            .unwrap_err();
     assert!(matches!(error, ImportError::TooLarge) && error.to_string().contains("the bound of"));
     assert!(!place.path().join("b").exists(), "nothing is written before everything is read");
 }
@@ -289,13 +291,13 @@ fn oversized_imports_are_refused() {
 proptest! {
     #[test]
     fn no_text_panics(text in "\\PC{0,300}") {
-        let _ = check(text.as_bytes(), &ImportOptions::default());
+        let _ = check_input(text.as_bytes(), &ImportOptions::default());
     }
     #[test]
     fn no_damage_panics(at in 0usize..20_000, with in "[ -~\n\t]{0,6}", json in any::<bool>()) {
         let mut text = if json { TWO_JSON } else { NEW_LAYOUT }.to_owned();
         let at = at % text.len();
         text.replace_range(at..(at + with.len()).min(text.len()), &with);
-        let _ = check(text.as_bytes(), &ImportOptions::default());
+        let _ = check_input(text.as_bytes(), &ImportOptions::default());
     }
 }

@@ -86,7 +86,7 @@ pub enum ThreadsLayout {
 
 /// The tool and the layout that a text looks like; `from` decides between cyclictest and
 /// cyclicdeadline, as old versions lack the fields that distinguish them.
-pub fn recognize(text: &str, from: Option<Tool>) -> Option<(Tool, ThreadsLayout)> {
+pub(crate) fn recognize_layout(text: &str, from: Option<Tool>) -> Option<(Tool, ThreadsLayout)> {
     let mut lines = text.lines().map(without_cursor_moves);
     let status = lines.find_map(|line| ThreadStatus::read(line.trim_start().strip_prefix("T:")?));
     if text.lines().any(|line| line.trim() == "# Histogram") {
@@ -101,7 +101,7 @@ pub fn recognize(text: &str, from: Option<Tool>) -> Option<(Tool, ThreadsLayout)
         Some(status) if status.priority.is_none() => named.unwrap_or(Tool::Cyclicdeadline),
         _ => named.unwrap_or(Tool::Cyclictest),
     };
-    let values = text.lines().any(|line| value(line).is_some());
+    let values = text.lines().any(|line| read_value(line).is_some());
     match (values, status) {
         (true, _) => Some((tool, ThreadsLayout::Values)),
         (false, Some(_)) => Some((tool, ThreadsLayout::Status)),
@@ -110,7 +110,7 @@ pub fn recognize(text: &str, from: Option<Tool>) -> Option<(Tool, ThreadsLayout)
 }
 
 /// A line of `-v`: thread, cycle, value.
-fn value(line: &str) -> Option<(u64, u64, i64)> {
+fn read_value(line: &str) -> Option<(u64, u64, i64)> {
     let mut parts = line.split(':').map(str::trim);
     let (thread, cycle, value) = (parts.next()?, parts.next()?, parts.next()?);
     let whole = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -127,20 +127,20 @@ pub fn parse(
     nanoseconds: bool,
 ) -> Result<ImportedFile, Malformed> {
     let mut reading = ThreadsReading::default();
-    let lines = scan_lines(text, |line| reading.line(line.trim_end()))?;
-    let mut recorded = ImportedFile::of(tool, source(tool, layout));
+    let lines = scan_lines(text, |line| reading.read_line(line.trim_end()))?;
+    let mut recorded = ImportedFile::new(tool, source_name(tool, layout));
     let nanoseconds = nanoseconds || reading.nanoseconds;
     recorded.unit = if nanoseconds { Nanos(1) } else { Nanos::MICRO };
     match layout {
         ThreadsLayout::Histogram => {
-            reading.histogram(&mut recorded).map_err(|defect| defect.or_at(lines))?;
+            reading.add_histogram(&mut recorded).map_err(|defect| defect.or_at(lines))?;
         }
-        ThreadsLayout::Values | ThreadsLayout::Status => reading.threads(&mut recorded)?,
+        ThreadsLayout::Values | ThreadsLayout::Status => reading.add_threads(&mut recorded)?,
     }
     Ok(recorded)
 }
 
-fn source(tool: Tool, layout: ThreadsLayout) -> &'static str {
+fn source_name(tool: Tool, layout: ThreadsLayout) -> &'static str {
     match (tool, layout) {
         (Tool::Cyclicdeadline, _) => "cyclicdeadline status lines",
         (Tool::Jitterdebugger, _) => "jitterdebugger status lines",
@@ -151,17 +151,17 @@ fn source(tool: Tool, layout: ThreadsLayout) -> &'static str {
 }
 
 impl ThreadsReading {
-    fn line(&mut self, line: &str) -> Result<(), Malformed> {
+    fn read_line(&mut self, line: &str) -> Result<(), Malformed> {
         self.at += 1;
         let line = without_cursor_moves(line);
         let line = line.trim_start();
         if let Some(comment) = line.strip_prefix('#') {
-            return self.comment(comment.trim());
+            return self.read_comment(comment.trim());
         }
         if let Some(status) = line.strip_prefix("T:") {
-            return ThreadStatus::read(status).map_or(Ok(()), |status| self.status(status));
+            return ThreadStatus::read(status).map_or(Ok(()), |status| self.add_status(status));
         }
-        if let Some(hit) = line.strip_prefix("Thread ").and_then(hit) {
+        if let Some(hit) = line.strip_prefix("Thread ").and_then(read_hit) {
             let (tid, latency, nanoseconds) = hit;
             self.hit = self.hit.or(Some((tid, latency)));
             self.nanoseconds |= nanoseconds;
@@ -172,26 +172,26 @@ impl ThreadsReading {
             return Ok(());
         }
         match self.begun {
-            Some(_) if !line.trim().is_empty() => self.row(line),
+            Some(_) if !line.trim().is_empty() => self.read_row(line),
             Some(_) => Ok(()),
-            None => value(line).map_or(Ok(()), |value| self.value(value)),
+            None => read_value(line).map_or(Ok(()), |value| self.add_value(value)),
         }
     }
 
     /// A status line, which replaces the previous one of its thread.
-    fn status(&mut self, status: ThreadStatus) -> Result<(), Malformed> {
+    fn add_status(&mut self, status: ThreadStatus) -> Result<(), Malformed> {
         // The histogram is the tool's last output.
         refuse_second_run(self.max.is_some())?;
         if let Some(place) = self.status.iter().position(|before| before.index == status.index) {
             let before = self.status.remove(place);
-            status.progress().follows(&before.progress())?;
+            status.thread_progress().check_same_run(&before.thread_progress())?;
         }
         self.status.push(status);
         Ok(())
     }
 
     /// A value of `-v`. Values that the tool could not print in time leave gaps in the cycle count.
-    fn value(&mut self, (thread, cycle, value): (u64, u64, i64)) -> Result<(), Malformed> {
+    fn add_value(&mut self, (thread, cycle, value): (u64, u64, i64)) -> Result<(), Malformed> {
         let index = usize::try_from(thread).ok().filter(|index| *index < MAX_CPUS);
         let index = index.ok_or_else(|| format!("no thread has the index {thread}"))?;
         // The timer expired early, or a clock was set: counted as 0 and reported.
@@ -210,7 +210,7 @@ impl ThreadsReading {
         Ok(())
     }
 
-    fn comment(&mut self, comment: &str) -> Result<(), Malformed> {
+    fn read_comment(&mut self, comment: &str) -> Result<(), Malformed> {
         if comment.starts_with("/dev/cpu_dma_latency set to") {
             self.begins += 1;
             return refuse_second_run(self.begins > 1);
@@ -243,7 +243,7 @@ impl ThreadsReading {
         Ok(())
     }
 
-    fn row(&mut self, line: &str) -> Result<(), Malformed> {
+    fn read_row(&mut self, line: &str) -> Result<(), Malformed> {
         if self.max.is_some() {
             return Err("the histogram is followed by something other than a comment".into());
         }
@@ -269,7 +269,7 @@ impl ThreadsReading {
         Ok(())
     }
 
-    fn histogram(mut self, into: &mut ImportedFile) -> Result<(), Malformed> {
+    fn add_histogram(mut self, into: &mut ImportedFile) -> Result<(), Malformed> {
         let cut = |what: &str| {
             format!(
                 "it ends without a line `# {what}:`: it was cut off, or its comments were removed"
@@ -294,15 +294,15 @@ impl ThreadsReading {
             min: min.numbers[index],
             mean: mean.numbers[index] as f64,
             max: max.numbers[index],
-            ..self.known(index)
+            ..self.base_thread(index)
         };
         into.threads = (0..threads).map(thread).collect();
-        into.stopped = self.stopped(into);
+        into.stopped = self.find_stop(into);
         Ok(())
     }
 
     /// The threads of status lines and values; complete values provide a distribution.
-    fn threads(mut self, into: &mut ImportedFile) -> Result<(), Malformed> {
+    fn add_threads(mut self, into: &mut ImportedFile) -> Result<(), Malformed> {
         let mut indices: Vec<usize> = self.status.iter().map(|status| status.index).collect();
         indices.extend(self.values.keys());
         indices.sort_unstable();
@@ -310,47 +310,59 @@ impl ThreadsReading {
         for index in indices {
             let mut values = self.values.remove(&index).unwrap_or_default();
             let status = self.status.iter().find(|status| status.index == index);
-            let of_status = status.map(|status| status.figures(index)).transpose()?;
+            let of_status = status.map(|status| status.status_figures(index)).transpose()?;
             let cycles = of_status.as_ref().map(|(cycles, ..)| *cycles);
             // Values are complete unless the file shows a gap: the tool loses the newest when it
             // ends.
             let complete = values.missing == 0
                 && cycles.is_none_or(|cycles| cycles == values.latencies.len() as u64);
-            let known = self.known(index);
+            let base_thread = self.base_thread(index);
             let thread = match of_status {
                 Some((cycles, min, mean, max)) if !complete || values.latencies.is_empty() => {
-                    Thread { undistributed: cycles, min, mean, max, ..known }
+                    Thread { undistributed: cycles, min, mean, max, ..base_thread }
                 }
                 of_status => {
                     let thread = Thread::of_values(index, std::mem::take(&mut values.latencies));
                     let (min, max) =
                         of_status.map_or((thread.min, thread.max), |(_, min, _, max)| (min, max));
                     let mean = of_status.map_or(thread.mean, |(_, _, mean, _)| mean);
-                    Thread { bins: thread.bins, beyond: thread.beyond, min, mean, max, ..known }
+                    Thread {
+                        bins: thread.bins,
+                        beyond: thread.beyond,
+                        min,
+                        mean,
+                        max,
+                        ..base_thread
+                    }
                 }
             };
             if values.missing > 0 {
                 into.findings.push(missing_values(&thread, values.missing));
             }
-            let least = status.filter(|_| thread.cycles() > 0).and_then(|status| status.min);
-            let least = values.least.min(least.unwrap_or(0));
-            if least < 0 {
-                into.findings.push(negative_values(&thread, values.negative.max(1), least));
+            let status_min =
+                status.filter(|_| thread.cycle_count() > 0).and_then(|status| status.min);
+            let smallest_value = values.least.min(status_min.unwrap_or(0));
+            if smallest_value < 0 {
+                into.findings.push(negative_values(
+                    &thread,
+                    values.negative.max(1),
+                    smallest_value,
+                ));
             }
             into.threads.push(thread);
         }
-        into.stopped = self.stopped(into);
+        into.stopped = self.find_stop(into);
         Ok(())
     }
 
     /// The properties of a thread besides its figures.
-    fn known(&self, index: usize) -> Thread {
+    fn base_thread(&self, index: usize) -> Thread {
         let status = self.status.iter().find(|status| status.index == index);
         Thread {
             index,
             policy: status.map_or(self.policy.clone(), |status| self.policy_of(status)),
             cpu: status.and_then(|status| status.cpu),
-            tid: self.id(index),
+            tid: self.thread_id(index),
             priority: status.and_then(|status| status.priority),
             interval: status.and_then(|status| status.interval),
             ..Thread::default()
@@ -373,7 +385,7 @@ impl ThreadsReading {
     }
 
     /// The kernel's id of a thread.
-    fn id(&self, index: usize) -> Option<i32> {
+    fn thread_id(&self, index: usize) -> Option<i32> {
         let listed = self
             .ids
             .as_ref()
@@ -385,7 +397,7 @@ impl ThreadsReading {
     }
 
     /// The thread whose latency ended the run (`-b`), found by its id, and that latency.
-    fn stopped(&self, into: &ImportedFile) -> Option<(String, Nanos)> {
+    fn find_stop(&self, into: &ImportedFile) -> Option<(String, Nanos)> {
         let (id, latency) = self.hit.or(self.break_thread.zip(self.break_value))?;
         let listed =
             self.ids.as_ref().and_then(|ids| ids.numbers.iter().position(|listed| *listed == id));
@@ -406,8 +418,8 @@ impl ThreadsReading {
         }
         for footer in footers {
             if footer.numbers.len() != threads && footer.numbers.len() != threads + 1 {
-                let why = format!("{} numbers for {threads} threads", footer.numbers.len());
-                return Err(Malformed::at(footer.line, why));
+                let reason = format!("{} numbers for {threads} threads", footer.numbers.len());
+                return Err(Malformed::with_line(footer.line, reason));
             }
         }
         match self.columns.len() {
@@ -421,11 +433,11 @@ impl ThreadsReading {
 
     fn check_sums(&mut self) -> Result<(), Malformed> {
         let sums = self.columns.pop().unwrap_or_default();
-        let mut all = BTreeMap::new();
+        let mut total_bins = BTreeMap::new();
         for (latency, count) in self.columns.iter().flatten() {
-            *all.entry(*latency).or_insert(0u64) += count;
+            *total_bins.entry(*latency).or_insert(0u64) += count;
         }
-        match all.into_iter().eq(sums) {
+        match total_bins.into_iter().eq(sums) {
             true => Ok(()),
             false => Err("the last column is not the sum of the others".into()),
         }
@@ -437,8 +449,8 @@ impl ThreadsReading {
         for (thread, (column, total)) in self.columns.iter().zip(&totals.numbers).enumerate() {
             let sum: u64 = column.iter().map(|(_, n)| n).sum();
             if sum != *total {
-                let why = format!("thread {thread} has {sum} cycles in its rows, not {total}");
-                return Err(Malformed::at(totals.line, why));
+                let reason = format!("thread {thread} has {sum} cycles in its rows, not {total}");
+                return Err(Malformed::with_line(totals.line, reason));
             }
         }
         Ok(())
@@ -453,24 +465,30 @@ fn missing_values(thread: &Thread, missing: u64) -> Finding {
         true => "the tool did not print every value: the figures are of those that it printed",
         false => "the tool did not print every value: there is no distribution",
     };
-    Finding::new("values-missing", Severity::Warning, thread.name(), message)
-        .evidence(format!("{}: {missing} cycles are missing between its values", thread.name()))
-        .remedy("let the tool keep a histogram (cyclictest: -h), which loses nothing")
+    Finding::new("values-missing", Severity::Warning, thread.series_name(), message)
+        .with_evidence(format!(
+            "{}: {missing} cycles are missing between its values",
+            thread.series_name()
+        ))
+        .with_remedy("let the tool keep a histogram (cyclictest: -h), which loses nothing")
 }
 
 /// Latencies below 0: the clock was set, or a timer expired early.
 fn negative_values(thread: &Thread, count: u64, least: i64) -> Finding {
-    let name = thread.name();
+    let name = thread.series_name();
     let message = "negative latencies are invalid and count as 0: minimum, mean and median include \
                    invalid samples";
     Finding::new("negative-latencies", Severity::Warning, name.clone(), message)
-        .evidence(format!("{name}: at least {count} of {}, down to {least}", thread.cycles()))
-        .remedy("measure with CLOCK_MONOTONIC (cyclictest: without -c 1)")
+        .with_evidence(format!(
+            "{name}: at least {count} of {}, down to {least}",
+            thread.cycle_count()
+        ))
+        .with_remedy("measure with CLOCK_MONOTONIC (cyclictest: without -c 1)")
 }
 
 /// `614 on CPU 0 hit 51 us latency`: the kernel's id, the latency, and whether it is in ns. The CPU
 /// is the thread's number.
-fn hit(rest: &str) -> Option<(u64, u64, bool)> {
+fn read_hit(rest: &str) -> Option<(u64, u64, bool)> {
     let (tid, rest) = rest.split_once(" on CPU ")?;
     let mut words = rest.split_once(" hit ")?.1.split(' ');
     let (latency, unit) = (words.next()?.parse().ok()?, words.next()?);
@@ -478,7 +496,7 @@ fn hit(rest: &str) -> Option<(u64, u64, bool)> {
 }
 
 impl ThreadStatus {
-    fn progress(&self) -> ThreadProgress {
+    fn thread_progress(&self) -> ThreadProgress {
         let ThreadStatus { tid, cycles, max, .. } = *self;
         ThreadProgress { tid, cycles, max }
     }
@@ -505,7 +523,7 @@ impl ThreadStatus {
     }
 
     /// Cycles, minimum, mean and maximum, which are meaningless without cycles.
-    fn figures(&self, index: usize) -> Result<(u64, u64, f64, u64), Malformed> {
+    fn status_figures(&self, index: usize) -> Result<(u64, u64, f64, u64), Malformed> {
         let absent = |what: &str| format!("the status line of thread {index} has no `{what}:`");
         let cycles = self.cycles.ok_or_else(|| absent("C"))?;
         check_bound(cycles, MAX_COUNT, "the count of cycles")?;

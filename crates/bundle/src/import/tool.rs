@@ -7,13 +7,14 @@ impl Tool {
     /// The tool with this name; rtla's two also under their own names.
     pub fn from_name(name: &str) -> Option<Tool> {
         let bare = name.strip_prefix("rtla-").unwrap_or(name);
-        let own_kind = |tool: &Tool| tool.kind() == bare && tool.kind() != TIMER_WORKLOAD;
+        let own_kind =
+            |tool: &Tool| tool.workload_kind() == bare && tool.workload_kind() != TIMER_WORKLOAD;
         Tool::ALL.into_iter().find(|tool| tool.name() == name || own_kind(tool))
     }
 
     /// The workload of its series. cyclictest and jitterdebugger measure the same as punctual's
     /// timer; all others have their own.
-    pub fn kind(self) -> &'static str {
+    pub(crate) fn workload_kind(self) -> &'static str {
         match self {
             Tool::Cyclictest | Tool::Jitterdebugger => TIMER_WORKLOAD,
             Tool::Timerlat => "timerlat",
@@ -37,7 +38,7 @@ impl Tool {
 
     /// Whether `-b` ends a run at the first latency above it (for oslat it is the size of the
     /// histogram).
-    pub fn breaks(self) -> bool {
+    pub(crate) fn can_break_run(self) -> bool {
         matches!(self, Tool::Cyclictest | Tool::Cyclicdeadline)
     }
 }

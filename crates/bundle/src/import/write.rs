@@ -32,14 +32,15 @@ pub fn write(
     let phase = PhaseMeta {
         duration: recorded.times.and(i64::try_from(length).ok()).map(Nanos).or(recorded.duration),
         delayed_by: recorded.delayed_by.clone(),
-        measures: measure(recorded).into_iter().collect(),
+        measures: measure_meta(recorded).into_iter().collect(),
         ..PhaseMeta::new(PHASE, started)
     };
     writer.write_phase(0, &phase)?;
     for (index, thread) in recorded.threads.iter().enumerate() {
-        let mut series = writer.series(0, index, &meta(recorded, thread, options), 0)?;
+        let mut series =
+            writer.begin_series(0, index, &series_meta(recorded, thread, options), 0)?;
         let state = SeriesState {
-            data: thread.data(recorded.unit, recorded.step),
+            data: thread.to_series_data(recorded.unit, recorded.step),
             usage: Fact::Unavailable(format!("{} does not state it", recorded.tool.name())),
             digest: None,
             samples_kept: 0,
@@ -47,16 +48,16 @@ pub fn write(
         };
         series.finish(&state)?;
     }
-    let mut findings = recorded.findings(PHASE);
-    findings.push(imported(recorded, source));
+    let mut findings = recorded.file_findings(PHASE);
+    findings.push(import_finding(recorded, source));
     writer.write_findings(&findings)?;
-    let mut ending = RunEnding { at: ended, outcome: outcome(recorded), exit_code: 0 };
+    let mut ending = RunEnding { at: ended, outcome: run_outcome(recorded), exit_code: 0 };
     let mut bundle = Bundle::open(directory)?;
     bundle.manifest.ending = Some(ending.clone());
     bundle.completeness = Completeness::Whole;
     let mut summary = summarize(&bundle);
     if !options.asked.requirements.is_empty() {
-        ending.exit_code = summary.verdict.exit() as u8;
+        ending.exit_code = summary.verdict.to_exit() as u8;
         summary.ending = Some(ending.clone());
     }
     writer.finish(&summary, ending)?;
@@ -64,37 +65,37 @@ pub fn write(
 }
 
 /// The further figures of the tool, as the notes of one measure.
-fn measure(recorded: &ImportedFile) -> Option<MeasureMeta> {
+fn measure_meta(recorded: &ImportedFile) -> Option<MeasureMeta> {
     let notes = recorded.notes.clone();
     (notes != Notes::default()).then(|| MeasureMeta {
         name: recorded.tool.name().to_owned(),
-        workload: recorded.tool.kind().to_owned(),
+        workload: recorded.tool.workload_kind().to_owned(),
         parameters: BTreeMap::new(),
-        series: recorded.threads.iter().map(Thread::name).collect(),
+        series: recorded.threads.iter().map(Thread::series_name).collect(),
         notes,
     })
 }
 
-fn meta(recorded: &ImportedFile, thread: &Thread, options: &ImportOptions) -> SeriesMeta {
+fn series_meta(recorded: &ImportedFile, thread: &Thread, options: &ImportOptions) -> SeriesMeta {
     let mut details = recorded.details.clone();
     details.insert("source".into(), recorded.source.into());
     details.extend(thread.details.clone());
     if thread.overruns.is_none() {
         details.insert(UNKNOWN_LOSSES.into(), "unknown".into());
     }
-    details.insert(SOURCE_RESOLUTION.into(), recorded.resolution().to_string());
-    let (scheduling, real_time) = scheduling(recorded.tool, thread);
+    details.insert(SOURCE_RESOLUTION.into(), recorded.bin_width().to_string());
+    let (scheduling, real_time) = stated_scheduling(recorded.tool, thread);
     // A tool fails if its request is refused: the stated scheduling is the requested one, real-time
     // or not.
     if scheduling != UNKNOWN_SCHEDULING {
         details.insert(REQUESTED_SCHEDULING.into(), scheduling.clone());
     }
     SeriesMeta {
-        name: thread.name(),
+        name: thread.series_name(),
         measure: String::new(),
-        workload: recorded.tool.kind().into(),
+        workload: recorded.tool.workload_kind().into(),
         clock: recorded.clock,
-        cpus: thread.cpu.map(|cpu| CpuSet::single(cpu as usize)).unwrap_or_default(),
+        cpus: thread.cpu.map(|cpu| CpuSet::from_cpu(cpu as usize)).unwrap_or_default(),
         scheduling,
         real_time,
         period: thread.interval.map(|us| Nanos::MICRO * us as i64),
@@ -107,7 +108,7 @@ fn meta(recorded: &ImportedFile, thread: &Thread, options: &ImportOptions) -> Se
 /// Without a policy the tools create FIFO threads if a priority is given, and fail without
 /// permission. Without a histogram, later threads of cyclictest have lower priorities than the one
 /// given, so only the policy is stated.
-fn scheduling(tool: Tool, thread: &Thread) -> (String, bool) {
+fn stated_scheduling(tool: Tool, thread: &Thread) -> (String, bool) {
     let policy = match (&thread.policy, thread.priority) {
         _ if tool == Tool::Cyclicdeadline => Some(Policy::Deadline),
         (Some(word), _) => Policy::from_word(word),
@@ -120,7 +121,7 @@ fn scheduling(tool: Tool, thread: &Thread) -> (String, bool) {
     })
 }
 
-fn outcome(recorded: &ImportedFile) -> Outcome {
+fn run_outcome(recorded: &ImportedFile) -> Outcome {
     match (&recorded.stopped, recorded.failed) {
         (Some((thread, latency)), _) => {
             let (series, latency) = (format!("{PHASE}/{thread}"), latency.ns());
@@ -133,8 +134,8 @@ fn outcome(recorded: &ImportedFile) -> Outcome {
     }
 }
 
-fn imported(recorded: &ImportedFile, source: &str) -> Finding {
-    let unit = recorded.resolution();
+fn import_finding(recorded: &ImportedFile, source: &str) -> Finding {
+    let unit = recorded.bin_width();
     let time = if recorded.times.is_some() {
         ""
     } else {
@@ -146,6 +147,6 @@ fn imported(recorded: &ImportedFile, source: &str) -> Finding {
     };
     let message = format!("these figures were imported: {absent} are not known");
     Finding::new("imported", Severity::Note, "run", message)
-        .evidence(format!("{source}; latencies are cut down to whole {unit}{time}"))
-        .remedy("measure with punctual where those matter")
+        .with_evidence(format!("{source}; latencies are cut down to whole {unit}{time}"))
+        .with_remedy("measure with punctual where those matter")
 }

@@ -9,7 +9,7 @@
 //! RTS|      1.175|      2.955|    374.075|      40|     0|    00:01:00/00:01:00
 //! ```
 
-use super::recorded::{ImportedFile, Thread, note, warning};
+use super::recorded::{ImportedFile, Thread, file_note, file_warning};
 use super::scan::{
     MAX_COUNT, add_bin, check_bin, clip_text, read_bounded, read_count, read_cpu, read_interval,
     read_number, read_priority, read_signed_microseconds, refuse_second_run, scan_lines,
@@ -20,7 +20,7 @@ use std::mem::replace;
 
 pub(super) const READER: TextReader = TextReader {
     what: "text of Xenomai's latency or of latmus",
-    recognize,
+    recognize: recognize_text,
     parse: |text, tool, _| parse(text, tool),
     may_lack_unit: false,
 };
@@ -61,7 +61,7 @@ struct XenomaiReading {
 }
 
 /// Recognises the tool that printed the text.
-fn recognize(text: &str) -> Option<Tool> {
+fn recognize_text(text: &str) -> Option<Tool> {
     let lines = || text.lines().map(str::trim);
     if lines().any(|line| line.starts_with("# libevl version:")) {
         return Some(Tool::Latmus);
@@ -78,11 +78,11 @@ fn recognize(text: &str) -> Option<Tool> {
 /// `# 00:01:00 (periodic user-mode task, 100 us period, priority 99)`: the first line for gnuplot.
 fn plot_head(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("# ")?;
-    (rest.contains(" us period") && clock(rest).is_some()).then_some(rest)
+    (rest.contains(" us period") && read_clock(rest).is_some()).then_some(rest)
 }
 
 /// `00:01:00` at the beginning of a text.
-fn clock(text: &str) -> Option<Nanos> {
+fn read_clock(text: &str) -> Option<Nanos> {
     let word = text.split_ascii_whitespace().next()?.split('/').next()?;
     let mut parts = word.split(':').map(|part| part.parse::<u32>().ok());
     let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
@@ -92,26 +92,26 @@ fn clock(text: &str) -> Option<Nanos> {
 
 fn parse(text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
     let mut reading = XenomaiReading::default();
-    let lines = scan_lines(text, |line| reading.line(line.trim()))?;
+    let lines = scan_lines(text, |line| reading.read_line(line.trim()))?;
     let source = if tool == Tool::Latmus { "latmus" } else { "latency of Xenomai" };
-    reading.recorded(ImportedFile::of(tool, source)).map_err(|defect| defect.or_at(lines))
+    reading.into_file(ImportedFile::new(tool, source)).map_err(|defect| defect.or_at(lines))
 }
 
 impl XenomaiReading {
-    fn line(&mut self, line: &str) -> Result<(), Malformed> {
+    fn read_line(&mut self, line: &str) -> Result<(), Malformed> {
         if let Some(rest) = line.strip_prefix("# ") {
-            return self.comment(rest);
+            return self.read_comment(rest);
         }
         let mut cells = line.split('|').map(str::trim);
         let first = cells.next().unwrap_or_default();
         let cells: Vec<&str> = cells.collect();
         match first {
-            "RTT" => self.head(cells.first().copied().unwrap_or_default()),
-            "RTD" => self.second(&cells)?,
+            "RTT" => self.read_head(cells.first().copied().unwrap_or_default()),
+            "RTD" => self.read_second(&cells)?,
             "RTS" => {
                 refuse_second_run(replace(&mut self.ended, true))?;
-                self.of_all = Some(self.figures(&cells)?);
-                self.duration = cells.last().and_then(|times| clock(times));
+                self.of_all = Some(self.read_figures(&cells)?);
+                self.duration = cells.last().and_then(|times| read_clock(times));
             }
             "HSS" if cells.first() == Some(&"avg") => {
                 self.samples = Some(read_count(cells.get(1).unwrap_or(&""))?);
@@ -122,16 +122,16 @@ impl XenomaiReading {
                 self.add_bin(lower, read_number(cells.get(2).unwrap_or(&""))?)?;
             }
             _ if self.plot.is_some() && line.starts_with(|c: char| c.is_ascii_digit()) => {
-                self.plotted(line)?;
+                self.read_bin(line)?;
             }
-            _ => self.remark(line)?,
+            _ => self.read_remark(line)?,
         }
         Ok(())
     }
 
     /// `00:00:01  (user, 1000 us period, priority 98, CPU1-noisol)`
-    fn head(&mut self, text: &str) {
-        self.duration = self.duration.max(clock(text));
+    fn read_head(&mut self, text: &str) {
+        self.duration = self.duration.max(read_clock(text));
         let Some((_, inner)) = text.split_once('(') else { return };
         for part in inner.trim_end_matches(')').split(',').map(str::trim) {
             if let Some(us) = part.strip_suffix(" us period") {
@@ -147,10 +147,10 @@ impl XenomaiReading {
     }
 
     /// A line of one second. Older Xenomai versions have no column `msw`.
-    fn second(&mut self, cells: &[&str]) -> Result<(), Malformed> {
-        let now = self.figures(cells)?;
+    fn read_second(&mut self, cells: &[&str]) -> Result<(), Malformed> {
+        let now = self.read_figures(cells)?;
         let [.., best, worst] = cells else { return Err(TOO_FEW.into()) };
-        let (min, max) = (time(best)?, time(worst)?);
+        let (min, max) = (read_time(best)?, read_time(worst)?);
         let so_far = XenomaiFigures { min, max, ..now };
         let is_less = |before: XenomaiFigures| before.max > max || before.overruns > now.overruns;
         refuse_second_run(self.ended || self.so_far.is_some_and(is_less))?;
@@ -160,23 +160,23 @@ impl XenomaiReading {
         Ok(())
     }
 
-    fn figures(&self, cells: &[&str]) -> Result<XenomaiFigures, Malformed> {
+    fn read_figures(&self, cells: &[&str]) -> Result<XenomaiFigures, Malformed> {
         let [min, mean, max, overruns, rest @ ..] = cells else { return Err(TOO_FEW.into()) };
         let switches = rest.first().and_then(|cell| cell.parse().ok()).unwrap_or(0);
         Ok(XenomaiFigures {
-            min: time(min)?,
-            mean: time(mean)?,
-            max: time(max)?,
+            min: read_time(min)?,
+            mean: read_time(mean)?,
+            max: read_time(max)?,
             overruns: read_bounded(overruns, MAX_COUNT, "the count of overruns")?,
             switches,
         })
     }
 
     /// The comment before the histogram for gnuplot.
-    fn comment(&mut self, rest: &str) -> Result<(), Malformed> {
-        let plotted = rest.contains(" us period") && clock(rest).is_some();
+    fn read_comment(&mut self, rest: &str) -> Result<(), Malformed> {
+        let plotted = rest.contains(" us period") && read_clock(rest).is_some();
         if plotted {
-            self.head(rest);
+            self.read_head(rest);
         }
         if plotted || rest.starts_with("libevl version:") {
             let tool = if plotted { Tool::Xenomai } else { Tool::Latmus };
@@ -184,12 +184,12 @@ impl XenomaiReading {
         }
         // Xenomai's histogram has the figures of `RTS`.
         let cells: Vec<&str> = rest.split('|').map(str::trim).collect();
-        if cells.len() >= 5 && self.of_all.is_none() && time(cells[0]).is_ok() {
-            self.of_all = Some(self.figures(&cells)?);
+        if cells.len() >= 5 && self.of_all.is_none() && read_time(cells[0]).is_ok() {
+            self.of_all = Some(self.read_figures(&cells)?);
         }
         let Some((name, value)) = rest.split_once(": ") else { return Ok(()) };
         let value = value.trim();
-        let mut all = self.of_all.unwrap_or(XenomaiFigures {
+        let mut run_figures = self.of_all.unwrap_or(XenomaiFigures {
             min: 0,
             mean: 0,
             max: 0,
@@ -203,24 +203,24 @@ impl XenomaiReading {
             "context" => self.context = Some(clip_text(value, 40)),
             "thread priority" => self.priority = read_priority(value),
             "thread affinity" => self.cpu = value.strip_prefix("CPU").and_then(cpu_of),
-            "duration (hhmmss)" => self.duration = clock(value),
+            "duration (hhmmss)" => self.duration = read_clock(value),
             "sample count" => self.samples = Some(read_number(value)?.min(MAX_COUNT)),
-            "OVERRUNS" => all.overruns = read_number(value)?.min(MAX_COUNT),
-            "IN-BAND SWITCHES" => all.switches = read_number(value)?,
-            "min latency" => all.min = time(value)?,
-            "avg latency" => all.mean = time(value)?,
-            "max latency" => all.max = time(value)?,
+            "OVERRUNS" => run_figures.overruns = read_number(value)?.min(MAX_COUNT),
+            "IN-BAND SWITCHES" => run_figures.switches = read_number(value)?,
+            "min latency" => run_figures.min = read_time(value)?,
+            "avg latency" => run_figures.mean = read_time(value)?,
+            "max latency" => run_figures.max = read_time(value)?,
             _ => return Ok(()),
         }
         if !name.starts_with(char::is_lowercase) || name.ends_with("latency") {
-            self.of_all = Some(all);
+            self.of_all = Some(run_figures);
         }
         Ok(())
     }
 
     /// A line of the histogram. latmus writes bin and count; Xenomai the middle of a bin and the
     /// count, plus a line at both ends without a bin.
-    fn plotted(&mut self, line: &str) -> Result<(), Malformed> {
+    fn read_bin(&mut self, line: &str) -> Result<(), Malformed> {
         let (edge, count) = line.split_once(' ').unwrap_or((line, ""));
         let count = read_number(count.trim())?;
         match edge.trim_end_matches('+').split_once('.') {
@@ -239,7 +239,7 @@ impl XenomaiReading {
         add_bin(&mut self.bins, lower * BIN, count)
     }
 
-    fn remark(&mut self, line: &str) -> Result<(), Malformed> {
+    fn read_remark(&mut self, line: &str) -> Result<(), Malformed> {
         if let Some(us) = line.strip_prefix("== Sampling period:") {
             refuse_second_run(self.period.is_some())?;
             self.period = us.trim().trim_end_matches(" us").parse().ok().filter(|us| *us > 0);
@@ -247,21 +247,21 @@ impl XenomaiReading {
             self.context = Some(clip_text(mode.trim(), 40));
         } else if let Some(rest) = line.strip_prefix("Maximum latency exceeded:") {
             let latency = rest.split('>').next().unwrap_or_default().trim();
-            self.exceeded = time(latency).ok().map(Nanos);
+            self.exceeded = read_time(latency).ok().map(Nanos);
         } else if line.starts_with("latency threshold is exceeded (") {
             let latency = line.split(">= ").nth(1).and_then(|rest| rest.split(')').next());
-            self.exceeded = latency.and_then(|latency| time(latency).ok()).map(Nanos);
+            self.exceeded = latency.and_then(|latency| read_time(latency).ok()).map(Nanos);
         }
         Ok(())
     }
 
-    fn recorded(self, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
+    fn into_file(self, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
         let seconds = self.so_far.map(|so_far| XenomaiFigures {
             mean: self.means / self.seconds.max(1) as i64,
             ..so_far
         });
-        let all = self.of_all.or(seconds);
-        let all = all.ok_or("there is no line of figures in it: RTD or RTS")?;
+        let stated_figures = self.of_all.or(seconds);
+        let run_figures = stated_figures.ok_or("there is no line of figures in it: RTD or RTS")?;
         into.unit = Nanos(1);
         into.duration = self.duration;
         let name = match into.tool {
@@ -277,10 +277,10 @@ impl XenomaiReading {
             cpu: self.cpu,
             priority: self.priority,
             interval: self.period,
-            overruns: Some(all.overruns),
-            min: all.min.max(0) as u64,
-            mean: all.mean.max(0) as f64,
-            max: all.max.max(0) as u64,
+            overruns: Some(run_figures.overruns),
+            min: run_figures.min.max(0) as u64,
+            mean: run_figures.mean.max(0) as f64,
+            max: run_figures.max.max(0) as u64,
             ..Thread::default()
         };
         if has_bins {
@@ -292,20 +292,22 @@ impl XenomaiReading {
         } else {
             thread.undistributed = match self.samples {
                 Some(samples) => samples,
-                None => self.derived(&mut into)?.saturating_sub(all.overruns),
+                None => self.derive_count(&mut into)?.saturating_sub(run_figures.overruns),
             };
         }
-        into.findings.extend(missed_periods(&thread, all.overruns));
-        into.findings.extend((all.min < 0).then(|| negative(Nanos(all.min))));
-        into.findings.extend((all.switches > 0).then(|| mode_switches(all.switches)));
-        into.stopped = self.exceeded.map(|latency| (thread.name(), latency));
+        into.findings.extend(missed_periods(&thread, run_figures.overruns));
+        into.findings
+            .extend((run_figures.min < 0).then(|| negative_finding(Nanos(run_figures.min))));
+        into.findings
+            .extend((run_figures.switches > 0).then(|| mode_switches(run_figures.switches)));
+        into.stopped = self.exceeded.map(|latency| (thread.series_name(), latency));
         into.threads.push(thread);
         Ok(into)
     }
 
     /// The number of periods in the whole run: the tools state the number of latencies only if
     /// asked for statistics.
-    fn derived(&self, into: &mut ImportedFile) -> Result<u64, Malformed> {
+    fn derive_count(&self, into: &mut ImportedFile) -> Result<u64, Malformed> {
         let of_lines = Nanos::SECOND * self.seconds as i64;
         let duration = self.duration.unwrap_or(of_lines).max(of_lines);
         let period = self.period.filter(|_| duration.ns() > 0).ok_or(
@@ -314,9 +316,9 @@ impl XenomaiReading {
         )?;
         let message = "the number of latencies is not stated: it follows from period and duration";
         into.findings.push(
-            note("count-derived", message)
-                .evidence(format!("{} in {period} us", duration.readable()))
-                .remedy("latency -s, or latmus -g, states it"),
+            file_note("count-derived", message)
+                .with_evidence(format!("{} in {period} us", duration.to_readable()))
+                .with_remedy("latency -s, or latmus -g, states it"),
         );
         Ok((duration.ns() as u64 / 1_000 / period).clamp(1, MAX_COUNT))
     }
@@ -326,7 +328,7 @@ fn cpu_of(text: &str) -> Option<u32> {
     read_cpu(text.split(|c: char| !c.is_ascii_digit()).next()?)
 }
 
-fn time(word: &str) -> Result<i64, Malformed> {
+fn read_time(word: &str) -> Result<i64, Malformed> {
     let time = read_signed_microseconds(word).map(Nanos::ns);
     time.ok_or_else(|| format!("{:?} is not a time in us", clip_text(word, 40)).into())
 }
@@ -338,32 +340,34 @@ fn missed_periods(thread: &Thread, overruns: u64) -> Option<Finding> {
     let period = Nanos::MICRO * thread.interval? as i64;
     let longest = Nanos(thread.max as i64);
     let hidden = (longest.ns() - 1).max(0) / period.ns();
-    let shown = (1..=hidden.min(3)).map(|k| (longest - period * k).readable());
+    let hidden_latencies = (1..=hidden.min(3)).map(|k| (longest - period * k).to_readable());
     let hid = match hidden {
         0 => String::new(),
         _ => format!(
             "; while the longest lasted ({}), {hidden} were due, with latencies of {}{}",
-            longest.readable(),
-            shown.collect::<Vec<_>>().join(", "),
+            longest.to_readable(),
+            hidden_latencies.collect::<Vec<_>>().join(", "),
             if hidden > 3 { ", …" } else { "" }
         ),
     };
     let message = "periods passed without a latency of their own (coordinated omission): \
                    percentiles of the others are too small";
     (overruns > 0).then(|| {
-        Finding::new("missed-periods", Severity::Warning, thread.name(), message)
-            .evidence(format!("{overruns} overruns of {} cycles{hid}", thread.cycles()))
-            .remedy("with a histogram (latency -h, latmus -g) the corrected figures include them")
+        Finding::new("missed-periods", Severity::Warning, thread.series_name(), message)
+            .with_evidence(format!("{overruns} overruns of {} cycles{hid}", thread.cycle_count()))
+            .with_remedy(
+                "with a histogram (latency -h, latmus -g) the corrected figures include them",
+            )
     })
 }
 
-fn negative(min: Nanos) -> Finding {
+fn negative_finding(min: Nanos) -> Finding {
     let message =
         "the smallest latency is negative (the timer is programmed ahead): it counts as 0";
-    note("negative-latency", message).evidence(min.readable())
+    file_note("negative-latency", message).with_evidence(min.to_readable())
 }
 
 fn mode_switches(switches: u64) -> Finding {
     let message = "the thread left the real-time core: some latencies may be of those switches";
-    warning("mode-switches", message).evidence(format!("{switches} switches (msw)"))
+    file_warning("mode-switches", message).with_evidence(format!("{switches} switches (msw)"))
 }

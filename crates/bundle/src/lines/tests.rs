@@ -23,7 +23,7 @@ fn series(writer: &BundleWriter, number: usize, limit: u64) -> SeriesWriter {
         measure: "timer".into(),
         workload: TIMER_WORKLOAD.into(),
         clock: Clock::Monotonic,
-        cpus: CpuSet::single(number),
+        cpus: CpuSet::from_cpu(number),
         scheduling: "SCHED_FIFO 80".into(),
         real_time: true,
         period: Some(Nanos::MILLI),
@@ -31,13 +31,13 @@ fn series(writer: &BundleWriter, number: usize, limit: u64) -> SeriesWriter {
         requirements: Vec::new(),
         details: Default::default(),
     };
-    let mut series = writer.series(0, number, &meta, u64::MAX).unwrap();
-    series.rotate(limit).unwrap();
+    let mut series = writer.begin_series(0, number, &meta, u64::MAX).unwrap();
+    series.begin_rotation(limit).unwrap();
     series
 }
 
 fn state(data: &SeriesData, writer: &SeriesWriter) -> SeriesState {
-    let (samples_kept, log_bytes) = (writer.kept(), writer.log_bytes());
+    let (samples_kept, log_bytes) = (writer.kept_count(), writer.log_bytes());
     SeriesState { data: data.clone(), usage: Fact::NotAsked, digest: None, samples_kept, log_bytes }
 }
 
@@ -96,23 +96,23 @@ fn lines_of_a_month_on_eight_cpus_stay_within_the_stated_size() {
         longest = longest.max(max);
         let now = line as i64 * LENGTH.ns();
         assert!(keeper.is_due(ClockNs(now)) && !keeper.is_due(ClockNs(now - 1)));
-        series.append_line(&keeper.end(&data, now, ClockNs(now))).unwrap();
+        series.append_line(&keeper.end_line(&data, now, ClockNs(now))).unwrap();
     }
-    series.checkpoint(&state(&data, &series)).unwrap();
+    series.save_checkpoint(&state(&data, &series)).unwrap();
     let taken = size_of(&directory);
     assert!(8 * taken + DETAIL + WINDOWS <= MONTH, "{taken} B of a CPU");
     let bundle = Bundle::open(&directory).unwrap();
     assert_eq!(bundle.damage, Vec::<String>::new());
-    assert_eq!(bundle.series().count(), 1);
+    assert_eq!(bundle.all_series().count(), 1);
     let mut found = Nanos::ZERO;
-    for (_, series) in bundle.series() {
-        let read = series.lines().unwrap();
+    for (_, series) in bundle.all_series() {
+        let read = series.load_lines().unwrap();
         assert_eq!(read.len(), lines);
         assert!(read.iter().all(|line| line.losses.recorded == 300_000 && line.length == LENGTH));
         assert!(read.windows(2).all(|two| two[0].start + LENGTH.ns() == two[1].start));
         found = found.max(read.iter().filter_map(|line| line.max).max().unwrap());
         // Without detail, the plot over time is that of the lines.
-        assert_eq!(series.log().unwrap().windows.len(), lines);
+        assert_eq!(series.load_log().unwrap().windows.len(), lines);
     }
     assert_eq!(found, longest);
 }
@@ -131,8 +131,8 @@ fn a_full_log_drops_the_oldest_samples_first() {
             Sample { seq, due: ClockNs(due), woke: ClockNs(due + 5_000), cpu: 0 }
         };
         let samples: Vec<Sample> = (first..first + 100).map(sample).collect();
-        samples.iter().for_each(|sample| data.record(sample, 0));
-        series.append(&samples).unwrap();
+        samples.iter().for_each(|sample| data.record_sample(sample, 0));
+        series.append_samples(&samples).unwrap();
         let window = SampleWindow {
             start: samples[0].due,
             count: 100,
@@ -145,10 +145,10 @@ fn a_full_log_drops_the_oldest_samples_first() {
         assert!(size_of(&directory.join("phases")) < 2 * (limit + 1_000) + 100_000);
     }
     let state = state(&data, &series);
-    series.checkpoint(&state).unwrap();
+    series.save_checkpoint(&state).unwrap();
     let bundle = Bundle::open(&directory).unwrap();
-    let (_, series) = bundle.series().next().unwrap();
-    let log = series.log().unwrap();
+    let (_, series) = bundle.all_series().next().unwrap();
+    let log = series.load_log().unwrap();
     assert_eq!(log.samples.len() as u64, state.samples_kept);
     assert!(state.samples_kept < total && log.samples.len() > 1_000);
     assert_eq!(log.samples.last().unwrap().seq, total - 1);
@@ -158,7 +158,7 @@ fn a_full_log_drops_the_oldest_samples_first() {
     let at = |name: &str| directory.join("phases/000").join(name);
     std::fs::rename(at("0000.log"), at("0000.old.log")).unwrap();
     let bundle = Bundle::open(&directory).unwrap();
-    let log = bundle.series().next().unwrap().1.log().unwrap();
+    let log = bundle.all_series().next().unwrap().1.load_log().unwrap();
     assert_eq!(log.samples.last().unwrap().seq, total - 1);
     assert_eq!(bundle.damage, Vec::<String>::new());
 }
@@ -174,14 +174,14 @@ fn lines_cover_the_time_before_the_detail() {
         let max = five_minutes(&mut data, line as u64);
         keeper.extend(max);
         let now = line * LENGTH.ns();
-        series.append_line(&keeper.end(&data, now, ClockNs(now))).unwrap();
+        series.append_line(&keeper.end_line(&data, now, ClockNs(now))).unwrap();
     }
     let start = ClockNs(2 * LENGTH.ns());
     let one = Nanos(7);
     series.append_window(&SampleWindow { start, count: 1, min: one, max: one, sum: one }).unwrap();
-    series.checkpoint(&state(&data, &series)).unwrap();
+    series.save_checkpoint(&state(&data, &series)).unwrap();
     let bundle = Bundle::open(&directory).unwrap();
-    let windows = bundle.series().next().unwrap().1.log().unwrap().windows;
+    let windows = bundle.all_series().next().unwrap().1.load_log().unwrap().windows;
     let starts: Vec<i64> = windows.iter().map(|window| window.start.ns()).collect();
     assert_eq!(starts, [0, LENGTH.ns(), 2 * LENGTH.ns()]);
     assert_eq!(windows[2].max, one, "the third line is covered by the detail");
@@ -190,11 +190,11 @@ fn lines_cover_the_time_before_the_detail() {
 proptest! {
     #[test]
     fn each_latency_falls_into_a_bucket_within_its_precision(latency in 0..HDR_MAX) {
-        let at = bucket(latency);
+        let at = latency_bucket(latency);
         let upper = upper_end(at).ns() as u64;
         prop_assert!(latency <= upper && upper - latency <= latency / 32 + 1);
-        prop_assert_eq!(bucket(upper), at);
-        prop_assert_eq!(bucket(upper + 1), at + 1);
+        prop_assert_eq!(latency_bucket(upper), at);
+        prop_assert_eq!(latency_bucket(upper + 1), at + 1);
     }
 
     #[test]
@@ -207,10 +207,10 @@ proptest! {
             for latency in some {
                 let sample =
                     Sample { seq: 0, due: ClockNs(0), woke: ClockNs(*latency), cpu: 0 };
-                data.record(&sample, 0);
+                data.record_sample(&sample, 0);
                 keeper.extend(Nanos(*latency));
             }
-            let line = keeper.end(&data, number as i64, ClockNs(number as i64 + 9));
+            let line = keeper.end_line(&data, number as i64, ClockNs(number as i64 + 9));
             let max = some.iter().max().copied().map(Nanos);
             prop_assert_eq!(line.max, max);
             prop_assert_eq!(line.percentile(100.0), max);
@@ -221,11 +221,11 @@ proptest! {
             let exact = sorted[(sorted.len() - 1) / 2];
             let median = line.percentile(50.0).unwrap().ns();
             prop_assert!(median >= exact - exact / 900 && median <= exact + exact / 32 + 1);
-            encode(&mut bytes, &line);
+            encode_line(&mut bytes, &line);
             lines.push(line);
         }
-        prop_assert_eq!(&decode(&bytes).unwrap(), &lines);
-        let cut = decode(&bytes[..cut.min(bytes.len())]).unwrap();
+        prop_assert_eq!(&decode_lines(&bytes).unwrap(), &lines);
+        let cut = decode_lines(&bytes[..cut.min(bytes.len())]).unwrap();
         prop_assert!(lines.starts_with(&cut));
     }
 
@@ -236,7 +236,7 @@ proptest! {
         if proper {
             bytes.splice(0..0, *MAGIC);
         }
-        let _ = decode(&bytes);
+        let _ = decode_lines(&bytes);
         let _ = decode_line(&bytes);
     }
 }

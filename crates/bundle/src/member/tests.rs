@@ -12,7 +12,7 @@ fn scene() -> (TempDir, Member, PathBuf) {
     fs::create_dir_all(place.path().join("bundle/phases")).unwrap();
     fs::write(&outside, "secret").unwrap();
     fs::write(place.path().join("bundle/plan.toml"), "plan").unwrap();
-    let root = Member::root(&place.path().join("bundle"));
+    let root = Member::from_root(&place.path().join("bundle"));
     (place, root, outside)
 }
 
@@ -25,9 +25,9 @@ fn a_regular_file_is_read_also_through_a_link_to_the_bundle() {
     let (place, root, _) = scene();
     assert_eq!(root.join("plan.toml").read_text().unwrap(), "plan");
     symlink("bundle", place.path().join("latest")).unwrap();
-    let latest = Member::root(&place.path().join("latest"));
+    let latest = Member::from_root(&place.path().join("latest"));
     assert_eq!(latest.join("plan.toml").read_text().unwrap(), "plan");
-    latest.join("plan.toml").replace(b"new").unwrap();
+    latest.join("plan.toml").replace_bytes(b"new").unwrap();
     assert_eq!(root.join("plan.toml").read_text().unwrap(), "new");
 }
 
@@ -40,15 +40,15 @@ fn links_are_followed_neither_for_reading_nor_for_writing() {
     for name in ["link.json", "there/outside", "inner.toml"] {
         assert!(refusal(root.join(name).read()).contains("symbolic link"), "{name}");
         assert!(
-            refusal(root.join(name).replace(b"overwritten")).contains("symbolic link"),
+            refusal(root.join(name).replace_bytes(b"overwritten")).contains("symbolic link"),
             "{name}"
         );
         assert!(root.join(name).create_new().is_err(), "{name}");
     }
     // The temporary file of the new text.
     symlink(&outside, root.join("report.new").path()).unwrap();
-    root.join("report.html").replace(b"page").unwrap();
-    assert!(refusal(root.join("there").entries("")).contains("symbolic link"));
+    root.join("report.html").replace_bytes(b"page").unwrap();
+    assert!(refusal(root.join("there").list_entries("")).contains("symbolic link"));
     assert!(root.join("there/new").create_directory().is_err());
     assert_eq!(fs::read_to_string(&outside).unwrap(), "secret");
     assert_eq!(root.join("report.html").read_text().unwrap(), "page");
@@ -60,14 +60,14 @@ fn what_is_added_to_or_locked_is_no_link() {
     symlink(&outside, root.join("on-violation.log").path()).unwrap();
     symlink(outside.parent().unwrap().join("made"), root.join("lab.lock").path()).unwrap();
     for name in ["on-violation.log", "lab.lock"] {
-        for opened in [root.join(name).append(), root.join(name).open_to_lock()] {
+        for opened in [root.join(name).open_to_append(), root.join(name).open_to_lock()] {
             assert!(opened.unwrap_err().to_string().contains("symbolic link"), "{name}");
         }
     }
     assert_eq!(fs::read_to_string(&outside).unwrap(), "secret");
     assert!(!outside.parent().unwrap().join("made").exists());
     for text in [b"one ", b"more"] {
-        root.join("log").append().unwrap().write_all(text).unwrap();
+        root.join("log").open_to_append().unwrap().write_all(text).unwrap();
     }
     drop(root.join("log").open_to_lock().unwrap());
     assert_eq!(root.join("log").read_text().unwrap(), "one more");
@@ -76,22 +76,22 @@ fn what_is_added_to_or_locked_is_no_link() {
 #[test]
 fn a_pinned_directory_is_not_affected_by_renames() {
     let (_place, root, outside) = scene();
-    let phases = root.join("phases").pin().unwrap();
+    let phases = root.join("phases").open_directory().unwrap();
     fs::rename(root.join("phases").path(), root.join("moved").path()).unwrap();
     symlink(outside.parent().unwrap(), root.join("phases").path()).unwrap();
-    fs::write(phases.path().join("new"), "x").unwrap();
-    assert!(root.join("moved/new").exists() && root.join("phases").pin().is_err());
+    fs::write(phases.proc_path().join("new"), "x").unwrap();
+    assert!(root.join("moved/new").exists() && root.join("phases").open_directory().is_err());
 }
 
 #[test]
 fn private_members_are_accessible_to_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let (_place, root, _) = scene();
-    let recording = root.join("recording").private();
+    let recording = root.join("recording").to_private();
     recording.create_directory().unwrap();
     drop(recording.join("segment").create_new().unwrap());
-    recording.join("document").replace(b"x").unwrap();
-    drop(recording.join("log").append().unwrap());
+    recording.join("document").replace_bytes(b"x").unwrap();
+    drop(recording.join("log").open_to_append().unwrap());
     let mode = |member: &Member| fs::metadata(member.path()).unwrap().mode() & 0o7777;
     assert_eq!(mode(&recording), 0o700);
     for name in ["segment", "document", "log"] {
@@ -112,10 +112,10 @@ fn only_regular_files_are_opened() {
     rustix::fs::mkfifoat(CWD, fifo.path(), Mode::from_raw_mode(0o600)).unwrap();
     // Reading it would block forever.
     assert!(refusal(fifo.read()).contains("FIFO"));
-    assert!(refusal(fifo.replace(b"x")).contains("FIFO"));
+    assert!(refusal(fifo.replace_bytes(b"x")).contains("FIFO"));
     assert!(refusal(root.join("phases").read()).contains("directory"));
-    fifo.sync().unwrap();
-    root.sync().unwrap();
+    fifo.sync_to_disk().unwrap();
+    root.sync_to_disk().unwrap();
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_name_does_not_lead_out() {
     let (_place, root, _) = scene();
     for name in ["../outside", "/etc/hostname", "phases/../plan.toml"] {
         assert!(refusal(root.join(name).read()).contains("leads out"), "{name}");
-        assert!(refusal(root.join(name).replace(b"x")).contains("leads out"), "{name}");
+        assert!(refusal(root.join(name).replace_bytes(b"x")).contains("leads out"), "{name}");
     }
 }
 
@@ -141,7 +141,7 @@ fn without_openat2_symbolic_links_are_refused_too() {
     let (_place, root, outside) = scene();
     symlink(&outside, root.join("link").path()).unwrap();
     symlink(outside.parent().unwrap(), root.join("there").path()).unwrap();
-    let (opened, _) = root.place().unwrap();
+    let (opened, _) = root.open_root().unwrap();
     let walk = |path: &str| {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         walk_by_steps(&opened, Path::new(path), flags)

@@ -52,7 +52,7 @@ pub struct BlockHeader {
 }
 
 impl BlockHeader {
-    pub(super) fn header(&self, payload: &[u8]) -> [u8; HEADER] {
+    pub(super) fn encode_header(&self, payload: &[u8]) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         header[..4].copy_from_slice(MARK);
         header[8..12].copy_from_slice(&(payload.len() as u32).to_le_bytes());

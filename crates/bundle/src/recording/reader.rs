@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct RecordingReader {
     /// Its document. Counts of a recording that was cut off are those of the last update: see
-    /// [`RecordingReader::recorded`].
+    /// [`RecordingReader::count_recorded`].
     pub document: RecordingDocument,
     /// The blocks by the number of their source.
     pub sources: BTreeMap<u32, SourceBlocks>,
@@ -53,10 +53,10 @@ impl BlockPlace {
     /// Reads the payload into `payload`, replacing its content, and checks it.
     pub fn read_into(&self, payload: &mut Vec<u8>) -> Result<(), BundleError> {
         let path = self.segment.path();
-        let file = self.segment.open().map_err(BundleError::io("read", path))?;
+        let file = self.segment.open().map_err(BundleError::from_io("read", path))?;
         payload.clear();
         payload.resize(self.length as usize, 0);
-        file.read_exact_at(payload, self.offset).map_err(BundleError::io("read", path))?;
+        file.read_exact_at(payload, self.offset).map_err(BundleError::from_io("read", path))?;
         match crc32fast::hash(payload) == self.crc {
             true => Ok(()),
             false => {
@@ -65,7 +65,7 @@ impl BlockPlace {
                     self.block.count, self.offset
                 );
                 payload.clear();
-                Err(BundleError::damaged(path, what))
+                Err(BundleError::from_damage(path, what))
             }
         }
     }
@@ -76,17 +76,12 @@ impl BlockPlace {
         self.read_into(&mut payload)?;
         Ok(payload)
     }
-
-    /// The length of the payload.
-    pub fn length(&self) -> usize {
-        self.length as usize
-    }
 }
 
 impl RecordingReader {
     /// Opens the recording of a bundle; `None` without one. Damaged parts are skipped and listed.
     pub fn open(bundle: &Path) -> Option<RecordingReader> {
-        let directory = Member::root(bundle).join(DIRECTORY);
+        let directory = Member::from_root(bundle).join(DIRECTORY);
         let mut damage = Vec::new();
         let mut unreadable = match directory.is_there() {
             Ok(false) => return None,
@@ -103,7 +98,7 @@ impl RecordingReader {
                 };
                 damage.push(format!("{error}: {lack}"));
                 unreadable.get_or_insert_with(|| error.to_string());
-                unknown()
+                unknown_document()
             }
         };
         let segments = directory.readable_entries(SEGMENT, &mut damage);
@@ -126,7 +121,7 @@ impl RecordingReader {
     fn index(&mut self, segment: Member) -> Result<(), BundleError> {
         let segment = Arc::new(segment);
         let path = segment.path();
-        let cannot = |why| BundleError::io("read", path)(why);
+        let cannot = |why| BundleError::from_io("read", path)(why);
         let file = segment.open().map_err(cannot)?;
         let size = file.metadata().map_err(cannot)?.len();
         self.bytes += size;
@@ -136,7 +131,7 @@ impl RecordingReader {
         }
         file.read_exact_at(&mut magic, 0).map_err(cannot)?;
         if magic != *MAGIC {
-            return Err(BundleError::damaged(
+            return Err(BundleError::from_damage(
                 path,
                 "it does not begin as a segment of a recording",
             ));
@@ -165,7 +160,7 @@ impl RecordingReader {
                 ));
                 Ok(())
             }
-            rest => Err(BundleError::damaged(
+            rest => Err(BundleError::from_damage(
                 path,
                 format!("what follows from byte {at} on, {rest} bytes, is lost"),
             )),
@@ -201,7 +196,7 @@ impl RecordingReader {
 
     /// The present and missing events, counted in the blocks themselves: correct also for a
     /// recording that was cut off.
-    pub fn recorded(&self) -> Recorded {
+    pub fn count_recorded(&self) -> Recorded {
         let mut recorded = self.document.recorded.clone();
         for (number, blocks) in &self.sources {
             let index = *number as usize;
@@ -210,7 +205,7 @@ impl RecordingReader {
             if index >= recorded.sources.len()
                 && index <= recorded.sources.len() + self.sources.len()
             {
-                recorded.sources.resize_with(index + 1, || nameless(index));
+                recorded.sources.resize_with(index + 1, || nameless_source(index));
             }
             let Some(source) = recorded.sources.get_mut(index) else { continue };
             let at_last = blocks.blocks.last().map_or(0, |place| place.block.lost);
@@ -218,21 +213,21 @@ impl RecordingReader {
             source.lost = source.lost.max(at_last.saturating_add(blocks.missing));
         }
         for (number, source) in recorded.sources.iter_mut().enumerate() {
-            let there =
+            let has_blocks =
                 u32::try_from(number).ok().is_some_and(|number| self.sources.contains_key(&number));
-            if !there {
-                let gone = std::mem::take(&mut source.recorded);
+            if !has_blocks {
+                let missing_events = std::mem::take(&mut source.recorded);
                 // Events counted in the document but in no block are missing, unless their segments
                 // were removed on purpose.
                 source.lost = source.lost.saturating_add(if self.document.keeps == Keeps::Newest {
                     0
                 } else {
-                    gone
+                    missing_events
                 });
             }
         }
         self.repair_times(&mut recorded);
-        recorded.findings.extend(self.findings());
+        recorded.findings.extend(self.list_findings());
         recorded.missing.extend(self.unreadable.clone().map(|why| Missing::Unread { why }));
         if !self.document.complete && self.unreadable.is_none() {
             recorded.missing.push(Missing::End { why: "its recorder did not finish".to_owned() });
@@ -256,7 +251,7 @@ impl RecordingReader {
         }
     }
 
-    fn findings(&self) -> Vec<Finding> {
+    fn list_findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         if !self.document.complete {
             let message =
@@ -264,7 +259,9 @@ impl RecordingReader {
             let finding =
                 Finding::new("recording-cut-off", Severity::Warning, "recording", message);
             findings.push(
-                finding.remedy("the rest is complete; the events of the last moments are missing"),
+                finding.with_remedy(
+                    "the rest is complete; the events of the last moments are missing",
+                ),
             );
         }
         let missing =
@@ -273,7 +270,7 @@ impl RecordingReader {
             let message = format!("{missing} recorded events are not in the bundle");
             let finding =
                 Finding::new("recording-events-missing", Severity::Bad, "recording", message);
-            findings.push(finding.remedy(
+            findings.push(finding.with_remedy(
                 "they could not be written (a full disk?), or the files were damaged since",
             ));
         }
@@ -302,24 +299,24 @@ impl RecordingReader {
     }
 
     pub fn encodings(&self) -> Vec<Encoding> {
-        let all = self
+        let block_encodings = self
             .sources
             .values()
             .flat_map(|source| &source.blocks)
             .map(|place| place.block.encoding);
-        let mut all: Vec<Encoding> = all.collect();
-        all.sort();
-        all.dedup();
-        all
+        let mut encodings: Vec<Encoding> = block_encodings.collect();
+        encodings.sort();
+        encodings.dedup();
+        encodings
     }
 }
 
 /// The substitute for a lost document.
-fn unknown() -> RecordingDocument {
+fn unknown_document() -> RecordingDocument {
     let recorded = Recorded::without_events("unknown", MonotonicNs(0));
     RecordingDocument::new(Keeps::All, recorded, Names::default())
 }
 
-fn nameless(index: usize) -> RecordedSource {
+fn nameless_source(index: usize) -> RecordedSource {
     RecordedSource { name: format!("source {index}"), ..RecordedSource::default() }
 }

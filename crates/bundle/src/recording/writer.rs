@@ -23,26 +23,26 @@ impl RecordingWriter {
         bundle: &Path,
         document: &RecordingDocument,
     ) -> Result<RecordingWriter, BundleError> {
-        let directory = Member::root(bundle).join(DIRECTORY).private();
+        let directory = Member::from_root(bundle).join(DIRECTORY).to_private();
         directory.create_directory()?;
         let writer = RecordingWriter { directory };
-        writer.renew(document)?;
-        writer.reserve().replace(&vec![b'-'; RESERVE])?;
+        writer.renew_document(document)?;
+        writer.reserve_member().replace_bytes(&vec![b'-'; RESERVE])?;
         Ok(writer)
     }
 
     /// Space for the last files of the bundle, freed when they are written.
-    fn reserve(&self) -> Member {
+    fn reserve_member(&self) -> Member {
         self.directory.join("reserve")
     }
 
-    pub fn renew(&self, document: &RecordingDocument) -> Result<(), BundleError> {
+    pub fn renew_document(&self, document: &RecordingDocument) -> Result<(), BundleError> {
         self.directory.join("recording.json").replace_json(document)
     }
 
     /// A lane: the segments written by one thread. `keep_newest` limits its bytes by removing the
     /// oldest segments.
-    pub fn lane(&self, number: u8, keep_newest: Option<u64>) -> LaneWriter {
+    pub fn new_lane(&self, number: u8, keep_newest: Option<u64>) -> LaneWriter {
         LaneWriter {
             directory: self.directory.clone(),
             number,
@@ -57,9 +57,9 @@ impl RecordingWriter {
 
     /// Ends the recording: writes the final document and syncs everything to disk.
     pub fn finish(self, document: &RecordingDocument) -> Result<(), BundleError> {
-        self.reserve().remove()?;
-        self.renew(document)?;
-        self.directory.sync()
+        self.reserve_member().remove()?;
+        self.renew_document(document)?;
+        self.directory.sync_to_disk()
     }
 }
 
@@ -109,7 +109,11 @@ pub struct Appended {
 impl LaneWriter {
     /// Appends a block. After an error the file contains no part of it; the `before` of later
     /// blocks counts its events, which are missing.
-    pub fn append(&mut self, block: &BlockHeader, payload: &[u8]) -> Result<Appended, BundleError> {
+    pub fn append_block(
+        &mut self,
+        block: &BlockHeader,
+        payload: &[u8],
+    ) -> Result<Appended, BundleError> {
         let full = self.keep_newest.map_or(SEGMENT_BYTES, |bytes| bytes / SEGMENTS_KEPT);
         if self
             .current
@@ -122,7 +126,7 @@ impl LaneWriter {
             Some(segment) => segment,
             None => self.open_segment()?,
         };
-        let written = segment.append(block, payload);
+        let written = segment.append_block(block, payload);
         self.current = Some(segment);
         self.bytes += written?;
         self.remove_oldest()?;
@@ -130,7 +134,7 @@ impl LaneWriter {
     }
 
     /// The size of the lane in bytes.
-    pub fn bytes(&self) -> u64 {
+    pub fn byte_count(&self) -> u64 {
         self.bytes
     }
 
@@ -139,7 +143,7 @@ impl LaneWriter {
         let mut file = member.create_new()?;
         if let Err(why) = file.write_all(MAGIC) {
             let _ = member.remove();
-            return Err(BundleError::io("write", member.path())(why));
+            return Err(BundleError::from_io("write", member.path())(why));
         }
         self.next += 1;
         self.bytes += MAGIC.len() as u64;
@@ -168,13 +172,13 @@ impl LaneWriter {
 }
 
 impl SegmentFile {
-    fn append(&mut self, block: &BlockHeader, payload: &[u8]) -> Result<u64, BundleError> {
-        let header = block.header(payload);
+    fn append_block(&mut self, block: &BlockHeader, payload: &[u8]) -> Result<u64, BundleError> {
+        let header = block.encode_header(payload);
         if let Err(why) = write_both(&mut self.file, &header, payload) {
             // A partial write must not precede later whole blocks.
             let _ = self.file.set_len(self.bytes);
             let _ = self.file.seek(SeekFrom::Start(self.bytes));
-            return Err(BundleError::io("write", self.member.path())(why));
+            return Err(BundleError::from_io("write", self.member.path())(why));
         }
         let length = (HEADER + payload.len()) as u64;
         self.bytes += length;

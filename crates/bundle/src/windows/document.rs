@@ -68,19 +68,19 @@ pub struct SeriesWindows {
 
 impl SeriesWindows {
     /// Selected samples without a window.
-    pub fn missed(&self) -> u64 {
+    pub fn missed_samples(&self) -> u64 {
         self.missed_overwritten.saturating_add(self.missed_room)
     }
 }
 
 impl WindowsDocument {
     /// Findings about limits of the windows.
-    pub fn findings(&self) -> Vec<Finding> {
+    pub fn limit_findings(&self) -> Vec<Finding> {
         let mut findings = self.recorded.findings.clone();
         let sum = |field: fn(&SeriesWindows) -> u64| {
             self.series.iter().map(field).fold(0, u64::saturating_add)
         };
-        let missed = sum(SeriesWindows::missed);
+        let missed = sum(SeriesWindows::missed_samples);
         if missed > 0 {
             let message = format!(
                 "{missed} of the worst samples have no window: the events around them were not \
@@ -93,20 +93,22 @@ impl WindowsDocument {
                  limit"
             );
             let finding = Finding::new("windows-missed", Severity::Warning, "explain", message)
-                .evidence(evidence);
+                .with_evidence(evidence);
             let remedies = [
                 (overwritten, "give [explain] a larger buffer"),
                 (room, "keep fewer samples: [explain] worst, above"),
             ];
             let fits = remedies.iter().filter(|(count, _)| *count > 0).map(|(_, remedy)| *remedy);
-            findings.push(finding.remedy(fits.collect::<Vec<_>>().join("; ")));
+            findings.push(finding.with_remedy(fits.collect::<Vec<_>>().join("; ")));
         }
         let unseen = sum(|series| series.unseen);
         if unseen > 0 {
             let message =
                 format!("{unseen} samples were overwritten before the flight recorder read them");
             let finding = Finding::new("windows-unseen", Severity::Warning, "explain", message);
-            findings.push(finding.remedy("leave the recorder a CPU of its own: [experiment] cpus"));
+            findings.push(
+                finding.with_remedy("leave the recorder a CPU of its own: [experiment] cpus"),
+            );
         }
         findings
     }
@@ -139,7 +141,7 @@ mod tests {
             let mut document = WindowsDocument::new(rule, recorded, Names::default());
             let series = SeriesWindows { missed_overwritten, missed_room, ..Default::default() };
             document.series.push(series);
-            document.findings().pop().map(|found| found.remedy.expect("a remedy"))
+            document.limit_findings().pop().map(|found| found.remedy.expect("a remedy"))
         };
         let (buffer, samples) = ("larger buffer", "fewer samples");
         let has = |of: Option<String>, part| of.is_some_and(|of| of.contains(part));

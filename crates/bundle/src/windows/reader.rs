@@ -32,8 +32,10 @@ impl SavedWindow {
         let bytes = self.member.read()?;
         match WindowHead::read(&bytes) {
             Ok((head, _)) if head == self.head => Ok(bytes),
-            Ok(_) => Err(BundleError::damaged(self.path(), "it was replaced while it was read")),
-            Err(why) => Err(BundleError::damaged(self.path(), why)),
+            Ok(_) => {
+                Err(BundleError::from_damage(self.path(), "it was replaced while it was read"))
+            }
+            Err(why) => Err(BundleError::from_damage(self.path(), why)),
         }
     }
 
@@ -45,7 +47,7 @@ impl SavedWindow {
 impl WindowsReader {
     /// Opens the windows of a bundle; `None` without any. Damaged ones are skipped and listed.
     pub fn open(bundle: &Path) -> Option<WindowsReader> {
-        let directory = Member::root(bundle).join(DIRECTORY);
+        let directory = Member::from_root(bundle).join(DIRECTORY);
         if !directory.exists() {
             return None;
         }
@@ -57,7 +59,7 @@ impl WindowsReader {
                 "nothing in them has a name"
             };
             damage.push(format!("{error}: {lack}"));
-            unknown()
+            unknown_document()
         });
         let mut windows = Vec::new();
         let members = directory.readable_entries(ENDING, &mut damage);
@@ -76,17 +78,18 @@ impl WindowsReader {
             }
         }
         windows.sort_by(|a: &SavedWindow, b: &SavedWindow| {
-            let of = |head: &'_ WindowHead| (std::cmp::Reverse(head.latency()), head.sample.seq);
+            let sort_key =
+                |head: &'_ WindowHead| (std::cmp::Reverse(head.latency()), head.sample.seq);
             let names =
                 a.head.phase.cmp(&b.head.phase).then_with(|| a.head.series.cmp(&b.head.series));
-            names.then_with(|| of(&a.head).cmp(&of(&b.head)))
+            names.then_with(|| sort_key(&a.head).cmp(&sort_key(&b.head)))
         });
         Some(WindowsReader { document, windows, damage })
     }
 
     /// Findings about limits of the windows.
-    pub fn findings(&self) -> Vec<Finding> {
-        let mut findings = self.document.findings();
+    pub fn limit_findings(&self) -> Vec<Finding> {
+        let mut findings = self.document.limit_findings();
         if !self.document.complete {
             let message =
                 "the windows are those of the last second before the run was cut off, or is now";
@@ -98,18 +101,18 @@ impl WindowsReader {
 
 fn head_of(member: &Member) -> Result<WindowHead, BundleError> {
     let path = member.path();
-    let file = member.open().map_err(BundleError::io("read", path))?;
-    let size = file.metadata().map_err(BundleError::io("read", path))?.len();
+    let file = member.open().map_err(BundleError::from_io("read", path))?;
+    let size = file.metadata().map_err(BundleError::from_io("read", path))?.len();
     let mut begin = Vec::new();
     file.take(WindowHead::BEGIN as u64)
         .read_to_end(&mut begin)
-        .map_err(BundleError::io("read", path))?;
+        .map_err(BundleError::from_io("read", path))?;
     let decoded = WindowHead::decode(&begin, size);
-    decoded.map(|(head, ..)| head).map_err(|why| BundleError::damaged(path, why))
+    decoded.map(|(head, ..)| head).map_err(|why| BundleError::from_damage(path, why))
 }
 
 /// The substitute for a lost document.
-fn unknown() -> WindowsDocument {
+fn unknown_document() -> WindowsDocument {
     let rule = super::KeptRule { buffer: Bytes(0), room: Bytes(0), ..Default::default() };
     WindowsDocument::new(
         rule,

@@ -41,8 +41,8 @@ fn head(seq: u64, latency: i64, lanes: &[(u16, u32)]) -> WindowHead {
 
 fn write(bundle: &Path) -> WindowsWriter {
     let writer = WindowsWriter::create(bundle, &document()).unwrap();
-    writer.put(0, &head(3, 500, &[(1, 3), (0, 2)]), &[b"abc", b"de"]).unwrap();
-    writer.put(1, &head(9, 900, &[(1, 0)]), &[b""]).unwrap();
+    writer.add_window(0, &head(3, 500, &[(1, 3), (0, 2)]), &[b"abc", b"de"]).unwrap();
+    writer.add_window(1, &head(9, 900, &[(1, 0)]), &[b""]).unwrap();
     writer
 }
 
@@ -60,18 +60,18 @@ fn windows_are_read_back_latest_first() {
     let bytes = windows.windows[1].read().unwrap();
     let (read, lanes) = WindowHead::read(&bytes).unwrap();
     assert_eq!((read, lanes), (head(3, 500, &[(1, 3), (0, 2)]), vec![&b"abc"[..], &b"de"[..]]));
-    assert!(windows.findings().iter().any(|finding| finding.id == "windows-cut-off"));
+    assert!(windows.limit_findings().iter().any(|finding| finding.id == "windows-cut-off"));
     writer.remove(0).unwrap();
     writer.finish(&WindowsDocument { complete: true, ..document() }).unwrap();
     let windows = WindowsReader::open(bundle.path()).unwrap();
-    assert_eq!((windows.windows.len(), windows.findings().len()), (1, 0));
+    assert_eq!((windows.windows.len(), windows.limit_findings().len()), (1, 0));
 }
 
 #[test]
 fn a_window_whose_records_do_not_match_its_head_is_refused() {
     let bundle = tempfile::tempdir().unwrap();
     let writer = write(bundle.path());
-    assert!(writer.put(5, &head(1, 1, &[(0, 4)]), &[b"abc"]).is_err());
+    assert!(writer.add_window(5, &head(1, 1, &[(0, 4)]), &[b"abc"]).is_err());
     assert_eq!(WindowsReader::open(bundle.path()).unwrap().windows.len(), 2);
 }
 

@@ -51,7 +51,7 @@ pub struct CallSet(pub u32);
 
 impl CallSet {
     /// Whether the call with this index is included.
-    pub fn has(self, place: usize) -> bool {
+    pub fn contains(self, place: usize) -> bool {
         self.0 >> place & 1 == 1
     }
 

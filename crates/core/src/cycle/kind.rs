@@ -1,6 +1,6 @@
 //! The kinds of releases of a thread's cycles.
 
-use crate::words::nearest;
+use crate::words::nearest_word;
 use std::str::FromStr;
 
 /// The kind of release of a thread's cycles.
@@ -31,7 +31,7 @@ impl CycleKind {
     ];
 
     /// Its name on the command line and in files.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             CycleKind::Absolute => "absolute",
             CycleKind::Relative => "relative",
@@ -43,7 +43,7 @@ impl CycleKind {
     }
 
     /// The release, in words.
-    pub fn release(self) -> &'static str {
+    pub fn release_description(self) -> &'static str {
         match self {
             CycleKind::Absolute => "the time it sleeps until",
             CycleKind::Relative => "call plus duration of its sleep",
@@ -64,13 +64,15 @@ impl FromStr for CycleKind {
     type Err = String;
 
     fn from_str(word: &str) -> Result<CycleKind, String> {
-        let found = CycleKind::ALL.into_iter().find(|kind| kind.word() == word);
-        found.ok_or_else(|| match nearest(word, CycleKind::ALL.map(CycleKind::word)) {
+        let found = CycleKind::ALL.into_iter().find(|kind| kind.as_str() == word);
+        found.ok_or_else(|| match nearest_word(word, CycleKind::ALL.map(CycleKind::as_str)) {
             Some(near) => format!(
                 "there is no kind of cycle `{}`; did you mean `{near}`?",
                 word.escape_debug()
             ),
-            None => format!("a cycle is one of {}", CycleKind::ALL.map(CycleKind::word).join(", ")),
+            None => {
+                format!("a cycle is one of {}", CycleKind::ALL.map(CycleKind::as_str).join(", "))
+            }
         })
     }
 }

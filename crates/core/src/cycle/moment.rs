@@ -85,12 +85,12 @@ pub enum MomentKind {
 
 impl Moment {
     /// A moment of which nothing else is known.
-    pub fn at(tid: u32, begin: MonotonicNs, what: MomentKind) -> Moment {
+    pub fn new(tid: u32, begin: MonotonicNs, what: MomentKind) -> Moment {
         Moment { tid, begin, end: begin, what, call: None, stack: None, waker: None, holder: None }
     }
 
     /// The time that it did not run for this reason.
-    pub fn time(&self) -> Nanos {
+    pub fn time_off_cpu(&self) -> Nanos {
         match self.what {
             MomentKind::Preempted { .. } => self.end - self.begin,
             MomentKind::Asleep { time, .. } => time,

@@ -28,7 +28,7 @@ impl SeriesKind {
     ];
 
     /// The last part of the name of its series.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             SeriesKind::Wakeup => "wakeup",
             SeriesKind::Response => "response",
@@ -40,7 +40,7 @@ impl SeriesKind {
 
     /// The kind with this name.
     pub fn from_word(word: &str) -> Option<SeriesKind> {
-        SeriesKind::ALL.into_iter().find(|kind| kind.word() == word)
+        SeriesKind::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
     /// Whether a release without a cycle is a missing sample in this series.

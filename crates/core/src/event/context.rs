@@ -57,9 +57,9 @@ impl CpuContext {
             b'X' => None,
             _ => return None,
         };
-        let behind = &columns[2 + usize::from(lazy && columns.len() > 4)..];
-        let served = *behind.first()?;
-        let depth = behind.get(1).and_then(|depth| char::from(*depth).to_digit(16));
+        let rest_columns = &columns[2 + usize::from(lazy && columns.len() > 4)..];
+        let served = *rest_columns.first()?;
+        let depth = rest_columns.get(1).and_then(|depth| char::from(*depth).to_digit(16));
         Some(CpuContext {
             irqs_off,
             softirqs_off: matches!(first, b'b' | b'D'),

@@ -59,19 +59,19 @@ impl Recorded {
         Recorded { recorder: recorder.to_owned(), began: at, ended: at, ..Recorded::default() }
     }
     /// The total number of missing events.
-    pub fn lost(&self) -> u64 {
+    pub fn lost_count(&self) -> u64 {
         self.sources.iter().fold(0, |sum, source| sum.saturating_add(source.lost))
     }
     /// All gaps: lost events and others.
-    pub fn missing(&self) -> Vec<Missing> {
-        let count = self.lost();
+    pub fn missing_parts(&self) -> Vec<Missing> {
+        let count = self.lost_count();
         let states = |one: &Missing| matches!(one, Missing::Lost { .. });
         let lost = Missing::Lost { count, at_least: false };
         let lost = (count > 0 && !self.missing.iter().any(states)).then_some(lost);
         lost.into_iter().chain(self.missing.iter().cloned()).collect()
     }
     /// Whether this group was recorded: only then does an absent event mean that it did not occur.
-    pub fn covers(&self, group: Group) -> bool {
+    pub fn has_group(&self, group: Group) -> bool {
         self.groups.contains(&group)
     }
 }

@@ -357,14 +357,14 @@ pub enum EventKind {
 
 impl EventKind {
     /// Its name: that of its tracepoint, if it has one of its own.
-    pub fn name(&self) -> &'static str {
-        self.kind().0
+    pub fn event_name(&self) -> &'static str {
+        self.name_and_group().0
     }
     /// The group that it is recorded with; `None` for events not from the kernel.
     pub fn group(&self) -> Option<Group> {
-        self.kind().1
+        self.name_and_group().1
     }
-    fn kind(&self) -> (&'static str, Option<Group>) {
+    fn name_and_group(&self) -> (&'static str, Option<Group>) {
         match self {
             EventKind::Switch { .. } => ("sched_switch", Some(Group::Sched)),
             EventKind::Waking { .. } => ("sched_waking", Some(Group::Sched)),

@@ -124,7 +124,7 @@ pub struct Names {
 
 impl Names {
     /// The thread's name, or `tid 123`, or `idle`.
-    pub fn task(&self, tid: Tid) -> String {
+    pub fn task_name(&self, tid: Tid) -> String {
         match self.tasks.get(&tid) {
             _ if tid == Tid::IDLE => "idle".to_owned(),
             _ if tid == Tid::UNKNOWN => "unknown task".to_owned(),
@@ -133,28 +133,28 @@ impl Names {
         }
     }
     /// The system call's name, or `system call 999`.
-    pub fn syscall(&self, number: u32) -> String {
+    pub fn syscall_name(&self, number: u32) -> String {
         self.syscalls.get(&number).cloned().unwrap_or_else(|| format!("system call {number}"))
     }
     /// The softirq's name, or `softirq 9`.
-    pub fn softirq(&self, vector: u8) -> String {
+    pub fn softirq_name(&self, vector: u8) -> String {
         self.softirqs.get(&vector).cloned().unwrap_or_else(|| format!("softirq {vector}"))
     }
     /// The interrupt's handler, or `irq 9`.
-    pub fn irq(&self, irq: u32) -> String {
+    pub fn irq_name(&self, irq: u32) -> String {
         self.irqs.get(&irq).map_or_else(|| format!("irq {irq}"), |name| format!("irq {irq} {name}"))
     }
     /// The interrupt vector's name, or `vector 0xec`.
-    pub fn vector(&self, vector: u8) -> String {
+    pub fn vector_name(&self, vector: u8) -> String {
         self.vectors.get(&vector).cloned().unwrap_or_else(|| format!("vector {vector:#x}"))
     }
     /// The tracepoint's name, or `tracepoint 9`.
-    pub fn tracepoint(&self, id: TracepointId) -> String {
+    pub fn tracepoint_name(&self, id: TracepointId) -> String {
         let format = self.tracepoints.get(id.0 as usize);
         format.map_or_else(|| format!("tracepoint {}", id.0), |format| format.name.clone())
     }
     /// A stack's functions, innermost first; unknown addresses in hexadecimal.
-    pub fn stack(&self, stack: StackId) -> Vec<String> {
+    pub fn stack_functions(&self, stack: StackId) -> Vec<String> {
         let addresses = self.stacks.get(stack.0 as usize).map_or(&[][..], Vec::as_slice);
         addresses
             .iter()

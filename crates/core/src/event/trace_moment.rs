@@ -34,7 +34,7 @@ pub enum MomentSource {
 
 impl MomentSource {
     /// The name of its series, behind that of the thread.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             MomentSource::Named => "named",
             MomentSource::Marker => "marked",
@@ -119,7 +119,7 @@ fn is_zero(count: &u64) -> bool {
 
 impl TraceMoment {
     /// A moment of a thread that ended at this instant and took this long.
-    pub fn until(source: MomentSource, to: MonotonicNs, took: Nanos, tid: Tid) -> TraceMoment {
+    pub fn from_end(source: MomentSource, to: MonotonicNs, took: Nanos, tid: Tid) -> TraceMoment {
         let from = MonotonicNs(to.0.saturating_sub(took.ns().max(0)));
         TraceMoment {
             source,
@@ -136,7 +136,7 @@ impl TraceMoment {
         }
     }
 
-    pub fn span(&self) -> Nanos {
+    pub fn duration(&self) -> Nanos {
         self.to - self.from
     }
 }

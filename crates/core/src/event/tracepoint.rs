@@ -28,19 +28,19 @@ impl RecordBytes {
         record.bytes[..count].copy_from_slice(&bytes[..count]);
         record
     }
-    pub fn bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.count).min(RecordBytes::MAX)]
     }
     /// A range of the whole record, including common fields; `None` if it was not completely kept.
-    fn range(&self, offset: usize, size: usize) -> Option<&[u8]> {
+    fn record_range(&self, offset: usize, size: usize) -> Option<&[u8]> {
         let from = offset.checked_sub(RecordBytes::COMMON)?;
-        self.bytes().get(from..from.checked_add(size)?)
+        self.as_bytes().get(from..from.checked_add(size)?)
     }
 }
 
 impl std::fmt::Debug for RecordBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RecordBytes({:02x?})", self.bytes())
+        write!(f, "RecordBytes({:02x?})", self.as_bytes())
     }
 }
 
@@ -83,11 +83,11 @@ pub struct TracepointFormat {
 impl TracepointFormat {
     /// The fields of a record in the format of trace-cmd(1): `bytes_req=20 bytes_alloc=32`. Fields
     /// that were not kept are `?`.
-    pub fn describe(&self, record: &RecordBytes) -> String {
+    pub fn format_fields(&self, record: &RecordBytes) -> String {
         let mut text = String::new();
         for field in &self.fields {
             let space = if text.is_empty() { "" } else { " " };
-            let value = field.value(record).unwrap_or_else(|| "?".to_owned());
+            let value = field.format_value(record).unwrap_or_else(|| "?".to_owned());
             // Writing to a String cannot fail.
             let _ = write!(text, "{space}{}={value}", field.name);
             if text.len() > MOST_TEXT {
@@ -105,17 +105,17 @@ const MOST_TEXT: usize = 1000;
 
 impl RecordField {
     /// Its value as an unsigned number; `None` if it was not kept or is not a number.
-    pub fn number(&self, record: &RecordBytes) -> Option<u64> {
+    pub fn read_number(&self, record: &RecordBytes) -> Option<u64> {
         let is_number =
             matches!(self.kind, FieldKind::Signed | FieldKind::Unsigned | FieldKind::Address);
-        let bytes = record.range(self.offset.into(), self.size.into())?;
-        (is_number && (1..=8).contains(&bytes.len())).then(|| unsigned(bytes))
+        let bytes = record.record_range(self.offset.into(), self.size.into())?;
+        (is_number && (1..=8).contains(&bytes.len())).then(|| decode_unsigned(bytes))
     }
 
     /// Its value as text; `None` if it was not kept.
-    fn value(&self, record: &RecordBytes) -> Option<String> {
-        let bytes = record.range(self.offset.into(), self.size.into())?;
-        let number = || unsigned(bytes);
+    fn format_value(&self, record: &RecordBytes) -> Option<String> {
+        let bytes = record.record_range(self.offset.into(), self.size.into())?;
+        let number = || decode_unsigned(bytes);
         Some(match self.kind {
             FieldKind::Unsigned if (1..=8).contains(&bytes.len()) => number().to_string(),
             FieldKind::Signed if (1..=8).contains(&bytes.len()) => {
@@ -123,7 +123,7 @@ impl RecordField {
                 ((number() << unused) as i64 >> unused).to_string()
             }
             FieldKind::Address if (1..=8).contains(&bytes.len()) => format!("{:#x}", number()),
-            FieldKind::Text => text(bytes),
+            FieldKind::Text => decode_text(bytes),
             FieldKind::TextAt | FieldKind::TextBehind => {
                 let (offset, size) = (number() as usize & 0xffff, number() as usize >> 16 & 0xffff);
                 let from = match self.kind {
@@ -132,10 +132,10 @@ impl RecordField {
                     }
                     _ => offset,
                 };
-                let kept = record.bytes().len() + RecordBytes::COMMON;
+                let kept = record.as_bytes().len() + RecordBytes::COMMON;
                 let cut = size > kept.saturating_sub(from);
                 let size = size.min(kept.saturating_sub(from));
-                text(record.range(from, size)?) + if cut { "…" } else { "" }
+                decode_text(record.record_range(from, size)?) + if cut { "…" } else { "" }
             }
             _ => bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")),
         })
@@ -143,11 +143,11 @@ impl RecordField {
 }
 
 /// Recorded kernels are little-endian.
-fn unsigned(bytes: &[u8]) -> u64 {
+fn decode_unsigned(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-fn text(bytes: &[u8]) -> String {
+fn decode_text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
@@ -185,11 +185,11 @@ mod tests {
         record[28..31].copy_from_slice(&[1, 2, 0xff]);
         record[32..37].copy_from_slice(b"vda1\0");
         record[37..52].copy_from_slice(b"abcdefghijklmno");
-        let text = format.describe(&RecordBytes::new(&record));
+        let text = format.format_fields(&RecordBytes::new(&record));
         let expected = "call_site=0xffff888000001000 bytes_req=4294967295 node=-1 comm=cat \
                         name=vda1 label=abcdefghijklmno… flags=0102ff late=?";
         assert_eq!(text, expected);
-        let number = |place: usize| format.fields[place].number(&RecordBytes::new(&record));
+        let number = |place: usize| format.fields[place].read_number(&RecordBytes::new(&record));
         assert_eq!((number(0), number(1)), (Some(0xffff_8880_0000_1000), Some(0xffff_ffff)));
         assert_eq!((number(3), number(6), number(7)), (None, None, None), "none, bytes, not kept");
     }
@@ -209,8 +209,8 @@ mod tests {
                 .map(|(at, size, kind)| field("f", at % bound, size % bound, kinds[kind]));
             let format = TracepointFormat { name: String::new(), fields: fields.collect() };
             let record = RecordBytes::new(&bytes);
-            prop_assert_eq!(record.bytes(), &bytes[..bytes.len().min(RecordBytes::MAX)]);
-            prop_assert!(format.describe(&record).len() < MOST_TEXT + 1000);
+            prop_assert_eq!(record.as_bytes(), &bytes[..bytes.len().min(RecordBytes::MAX)]);
+            prop_assert!(format.format_fields(&record).len() < MOST_TEXT + 1000);
         }
     }
 }

@@ -22,7 +22,7 @@ fn attached(name: &str, cycle: &str, scheduling: &str, requirements: &[&str]) ->
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into(),
         clock: Clock::Monotonic,
-        cpus: CpuSet::single(0),
+        cpus: CpuSet::from_cpu(0),
         period: Some(Nanos::MILLI),
         tid: Some(7),
         requirements: requirements.iter().map(|text| text.to_string()).collect(),
@@ -36,9 +36,9 @@ fn state(latencies: &[i64]) -> SeriesState {
     for (seq, latency) in (0..).zip(latencies) {
         let due = seq as i64 * MS;
         let woke = ClockNs(due + latency);
-        data.record(&Sample { seq, due: ClockNs(due), woke, cpu: 0 }, (latency / MS) as u64);
+        data.record_sample(&Sample { seq, due: ClockNs(due), woke, cpu: 0 }, (latency / MS) as u64);
     }
-    let samples_kept = data.count();
+    let samples_kept = data.sample_count();
     SeriesState { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes: 8 }
 }
 
@@ -80,13 +80,13 @@ fn without_requirements_a_response_of_a_real_time_thread_decides() {
         (attached("logger/response", "relative", "SCHED_OTHER", &[]), vec![9 * MS]),
     ];
     let all_of_them = summary(&all);
-    let of = deciding(&all_of_them).unwrap();
+    let of = find_deciding(&all_of_them).unwrap();
     assert_eq!((name(&of), of.value, of.metric), ("control/response", 3e6, Metric::Max));
     let without_real_time = summary(&[all[0].clone(), all[1].clone(), all[4].clone()]);
-    assert_eq!(name(&deciding(&without_real_time).unwrap()), "logger/response");
+    assert_eq!(name(&find_deciding(&without_real_time).unwrap()), "logger/response");
     let alone = summary(&[all[0].clone(), all[1].clone()]);
-    assert_eq!(name(&deciding(&alone).unwrap()), "ui/response");
-    assert!(deciding(&summary(&[])).is_none());
+    assert_eq!(name(&find_deciding(&alone).unwrap()), "ui/response");
+    assert!(find_deciding(&summary(&[])).is_none());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_requirement_decides_even_of_a_period() {
     let period = attached("ui/period", "event", "SCHED_OTHER", &["max < 100ms"]);
     let response = attached("control/response", "absolute", "SCHED_FIFO 80", &[]);
     let summary = summary(&[(period, vec![900 * MS]), (response, vec![3 * MS])]);
-    let of = deciding(&summary).unwrap();
+    let of = find_deciding(&summary).unwrap();
     assert_eq!((name(&of), of.late_from()), ("ui/period", Some(Nanos(100 * MS))));
     assert_eq!(of.beyond, Some(1));
 }
@@ -109,13 +109,13 @@ fn the_most_violated_requirement_decides_or_else_the_nearest_to_its_bound() {
         (of("a/response", &["max < 4ms", "overruns == 0"]), late.clone()),
         (of("b/response", &["max < 2500us"]), late.clone()),
     ]);
-    let decided = deciding(&both).unwrap();
+    let decided = find_deciding(&both).unwrap();
     assert_eq!((name(&decided), decided.beyond), ("b/response", Some(2)));
     let met = summary(&[
         (of("a/response", &["max < 6ms"]), late.clone()),
         (of("b/response", &["max < 100ms"]), late),
     ]);
-    assert_eq!(name(&deciding(&met).unwrap()), "a/response");
+    assert_eq!(name(&find_deciding(&met).unwrap()), "a/response");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_run_stopped_by_a_latency_is_decided_by_that_sample() {
     let view = SeriesView { meta: &series, state: &state, account: None };
     let phase = PhaseView { meta: &meta, series: vec![view] };
     let summary = summarized(stopped, phase);
-    let of = deciding(&summary).unwrap();
+    let of = find_deciding(&summary).unwrap();
     assert_eq!((of.value, of.late_from()), (8_720_000.0, Some(Nanos(2 * MS))));
 }
 
@@ -200,7 +200,7 @@ fn samples_of_one_incident_count_once_with_its_first_cause() {
         sample(40 * MS, 41 * MS, own, None),
     ]);
     let summary = control(vec![5 * MS]);
-    let delayed = delays(&deciding(&summary).unwrap(), Some(&all)).unwrap();
+    let delayed = find_delays(&find_deciding(&summary).unwrap(), Some(&all)).unwrap();
     assert_eq!((delayed.samples, delayed.incidents), (4, Some(2)));
     let found: Vec<(Option<&str>, f64, bool)> = delayed
         .causes
@@ -216,7 +216,7 @@ fn a_lock_held_by_a_higher_priority_is_not_reported_as_held_below() {
     let summary = control(vec![5 * MS]);
     let is_below = |prio: Option<i16>| {
         let all = explanations(vec![sample(0, 6 * MS, LOCK, prio)]);
-        delays(&deciding(&summary).unwrap(), Some(&all)).unwrap().causes[0].is_held_below
+        find_delays(&find_deciding(&summary).unwrap(), Some(&all)).unwrap().causes[0].is_held_below
     };
     assert!(is_below(Some(98)), "FIFO 1");
     assert!(!is_below(Some(0)), "FIFO 99");
@@ -234,7 +234,7 @@ fn throttling_is_one_cause_whichever_task_ran_meanwhile() {
         sample(20 * MS, 24 * MS, throttled(9), None),
     ]);
     let summary = control(vec![4 * MS]);
-    let delayed = delays(&deciding(&summary).unwrap(), Some(&all)).unwrap();
+    let delayed = find_delays(&find_deciding(&summary).unwrap(), Some(&all)).unwrap();
     assert_eq!(delayed.causes.len(), 1);
     assert_eq!((delayed.causes[0].share, delayed.causes[0].who.as_deref()), (1.0, None));
 }
@@ -242,9 +242,9 @@ fn throttling_is_one_cause_whichever_task_ran_meanwhile() {
 #[test]
 fn without_recorded_events_no_cause_is_named() {
     let summary = control(vec![5 * MS]);
-    let of = deciding(&summary).unwrap();
-    assert_eq!(delays(&of, None), None);
-    assert_eq!(delays(&of, Some(&explanations(Vec::new()))), None);
+    let of = find_deciding(&summary).unwrap();
+    assert_eq!(find_delays(&of, None), None);
+    assert_eq!(find_delays(&of, Some(&explanations(Vec::new()))), None);
 }
 
 /// The same late samples divided in both ways: events that have a gap, and the kernel's accounting.
@@ -257,7 +257,7 @@ fn kernel_accounting_is_used_if_events_leave_too_much_unattributed() {
         split.add(CauseKind::Irq, Nanos(2 * MS));
         split.add(CauseKind::IdleExit, Nanos(MS));
         split.add(CauseKind::Unknown, Nanos(unknown));
-        account.record(&split);
+        account.record_split(&split);
         Fact::Known(SeriesAccount { account, ..SeriesAccount::default() })
     };
     let shown = |open: i64, account: Option<Fact<SeriesAccount>>| {
@@ -270,7 +270,8 @@ fn kernel_accounting_is_used_if_events_leave_too_much_unattributed() {
         let rest = Part { from: MonotonicNs(3 * MS - open), ..late.explanation.parts[0].clone() };
         late.explanation.parts[0].to = rest.from;
         late.explanation.parts.push(Part { cause: Cause::Unknown, evidence: Vec::new(), ..rest });
-        let delayed = delays(&deciding(&summary).unwrap(), Some(&explanations(vec![late])));
+        let delayed =
+            find_delays(&find_deciding(&summary).unwrap(), Some(&explanations(vec![late])));
         let delayed = delayed.expect("causes");
         (matches!(delayed.causes[0].what, Blamed::Kind(CauseKind::Irq)), delayed.left_open)
     };
@@ -315,10 +316,11 @@ fn delays_have_the_lines_of_their_own_thread() {
     let series = metas.iter().zip(&states);
     let series = series.map(|(meta, state)| SeriesView { meta, state, account: None }).collect();
     let summary = summarized(Outcome::Completed, PhaseView { meta: &meta, series });
-    let of = deciding(&summary).unwrap();
+    let of = find_deciding(&summary).unwrap();
     assert_eq!(name(&of), "ui/response");
     // Only the other thread is explained.
-    let delayed = delays(&of, Some(&explanations(vec![sample(0, 4 * MS, LOCK, None)]))).unwrap();
+    let delayed =
+        find_delays(&of, Some(&explanations(vec![sample(0, 4 * MS, LOCK, None)]))).unwrap();
     assert_eq!(delayed.series.as_deref(), Some("control/response"));
     assert_eq!(delayed.causes[0].at.as_deref(), Some("control.cpp:142"));
 }
@@ -337,7 +339,7 @@ fn several_tasks_of_a_control_group_are_one_culprit() {
         let groups = vec![Cell::from("docker 3f2a9c1b7d44"), Cell::from(tasks)];
         measure.notes.tables.push(table("culprits", &["task"], vec![Cell::from("hog-77")]));
         measure.notes.tables.push(table("culprit-groups", &["group", "tasks"], groups));
-        let of = |part| named(&measure, part);
+        let of = |part| find_culprit_name(&measure, part);
         (of(CauseKind::Preempted), of(CauseKind::Lock))
     };
     let group = "docker 3f2a9c1b7d44 (3 tasks), mostly hog-77";

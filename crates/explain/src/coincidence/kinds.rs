@@ -39,7 +39,7 @@ pub(super) struct LastSeen {
 }
 
 impl LastSeen {
-    fn see(&mut self, tid: Tid, at: MonotonicNs) {
+    fn note_activity(&mut self, tid: Tid, at: MonotonicNs) {
         if tid != self.tid {
             self.at_by_other = Some(self.at);
             self.tid = tid;
@@ -71,7 +71,7 @@ impl SeenKinds {
         self.all.len()
     }
 
-    pub(super) fn all(&self) -> &[LastSeen] {
+    pub(super) fn all_seen(&self) -> &[LastSeen] {
         &self.all
     }
 
@@ -79,8 +79,8 @@ impl SeenKinds {
         let interrupt = |what| Some(KindKey::Interrupt(what));
         let key = match event.what {
             EventKind::Switch { next, .. } => {
-                self.ran(event.tid, event.at, names);
-                self.ran(next, event.at, names);
+                self.note_task(event.tid, event.at, names);
+                self.note_task(next, event.at, names);
                 self.running.insert(event.cpu, next);
                 None
             }
@@ -102,22 +102,22 @@ impl SeenKinds {
             }
             // The end of a call that began before tells nothing new.
             EventKind::SyscallExit { .. } => None,
-            ref what => what.group().map(|_| KindKey::Tracepoint(what.name())),
+            ref what => what.group().map(|_| KindKey::Tracepoint(what.event_name())),
         };
         if let Some(key) = key {
-            self.see(key, event.tid, event.at);
+            self.note_kind(key, event.tid, event.at);
         }
     }
 
-    fn ran(&mut self, tid: Tid, at: MonotonicNs, names: &Names) {
+    fn note_task(&mut self, tid: Tid, at: MonotonicNs, names: &Names) {
         if tid == Tid::IDLE || tid == Tid::UNKNOWN {
             return;
         }
         match self.of_task.get(&tid) {
-            Some(Some(place)) => self.all[*place].see(tid, at),
+            Some(Some(place)) => self.all[*place].note_activity(tid, at),
             Some(None) => {}
             None => {
-                let place = self.see(KindKey::Task(names.task(tid)), tid, at);
+                let place = self.note_kind(KindKey::Task(names.task_name(tid)), tid, at);
                 self.of_task.insert(tid, place);
             }
         }
@@ -127,14 +127,14 @@ impl SeenKinds {
     pub(super) fn run_until(&mut self, at: MonotonicNs) {
         for tid in self.running.values() {
             if let Some(Some(place)) = self.of_task.get(tid) {
-                self.all[*place].see(*tid, at);
+                self.all[*place].note_activity(*tid, at);
             }
         }
     }
 
-    fn see(&mut self, key: KindKey, tid: Tid, at: MonotonicNs) -> Option<usize> {
+    fn note_kind(&mut self, key: KindKey, tid: Tid, at: MonotonicNs) -> Option<usize> {
         if let Some(place) = self.place.get(&key) {
-            self.all[*place].see(tid, at);
+            self.all[*place].note_activity(tid, at);
             return Some(*place);
         }
         if self.all.len() == KINDS {
@@ -147,14 +147,14 @@ impl SeenKinds {
     }
 
     /// The sort of a kind, and its name.
-    pub(super) fn name(&self, place: usize, names: &Names) -> (&'static str, String) {
+    pub(super) fn kind_name(&self, place: usize, names: &Names) -> (&'static str, String) {
         let key = self.place.iter().find(|(_, of)| **of == place).map(|(key, _)| key);
         match key {
             Some(KindKey::Tracepoint(name)) => ("tracepoint", (*name).to_owned()),
-            Some(KindKey::Named(id)) => ("tracepoint", names.tracepoint(*id)),
+            Some(KindKey::Named(id)) => ("tracepoint", names.tracepoint_name(*id)),
             Some(KindKey::Interrupt(what)) => interrupt_name(*what, names),
             Some(KindKey::Task(name)) => ("task", name.clone()),
-            Some(KindKey::Syscall(number)) => ("syscall", names.syscall(*number)),
+            Some(KindKey::Syscall(number)) => ("syscall", names.syscall_name(*number)),
             None => ("tracepoint", String::new()),
         }
     }

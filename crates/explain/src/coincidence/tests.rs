@@ -103,7 +103,7 @@ fn a_task_ran_from_its_switch_to_the_next_one() {
 #[test]
 fn intervals_with_losses_are_in_neither_column() {
     let loss = events!("510_001 cpu0 0 lost 3 since=500_000")[0];
-    let gaps = Gaps::of([loss]);
+    let gaps = Gaps::from_events([loss]);
     let table = counted(vec![loss, commit(0)], &gaps, &Names::default());
     assert_eq!((table.late, table.ordinary, table.left_out), (9, 989, 2));
     assert_eq!(counts(&table, "jbd2_start_commit"), Some((0, 1)));
@@ -117,7 +117,7 @@ fn few_intervals_and_equal_ones_have_no_table() {
             let from = MonotonicNs(k * PERIOD);
             kept.add((), (from, from + punctual_core::Nanos(length(k))), OWN);
         }
-        kept.subjects(&Gaps::default(), |()| Some(String::new())).len()
+        kept.into_subjects(&Gaps::default(), |()| Some(String::new())).len()
     };
     assert_eq!((kept(39, |k| k), kept(40, |k| k), kept(400, |_| 5)), (0, 1, 0));
 }
@@ -125,13 +125,13 @@ fn few_intervals_and_equal_ones_have_no_table() {
 #[test]
 fn events_at_random_are_associated_at_no_more_than_the_stated_rate() {
     // 5 % of 100 tables is 5; more than 11 occur by chance in 1 of 200.
-    let (mut random, mut named) = (Random::seeded(5), 0);
+    let (mut random, mut named) = (Random::from_seed(5), 0);
     for _ in 0..100 {
         let mut events = Vec::new();
         for number in 0..12 {
             let many = 20 << (number / 2);
             events.extend((0..many).map(|_| {
-                let at = random.below(1_000 * PERIOD as usize) as i64;
+                let at = random.next_below(1_000 * PERIOD as usize) as i64;
                 event(at, OTHER, EventKind::SyscallEnter { number, args: [0, 0] })
             }));
         }

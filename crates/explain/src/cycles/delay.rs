@@ -26,7 +26,7 @@ pub struct DelayingThread {
 }
 
 impl DelayingThread {
-    fn of(tid: u32, name: TaskComm) -> DelayingThread {
+    fn new(tid: u32, name: TaskComm) -> DelayingThread {
         DelayingThread { tid, name, likely: false }
     }
 }
@@ -41,24 +41,24 @@ const SHARED: i64 = 8;
 
 /// The main delay of this cycle; `typical`: the split of a cycle without a delay.
 pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<MainDelay> {
-    let split = cycle.split();
-    let longer = |part: &&CauseKind| split.of(**part) - typical.of(**part);
+    let split = cycle.total_split();
+    let longer = |part: &&CauseKind| split.time_of(**part) - typical.time_of(**part);
     let part = *MAIN_PARTS.iter().max_by_key(longer)?;
     let time = longer(&&part);
     let is_share = |by: Nanos, share: i64| by.ns().saturating_mul(share) >= time.ns();
-    let by = match part {
+    let delaying_thread = match part {
         part if OTHER_TASK_PARTS.contains(&part) => {
             let culprit = cycle.culprit.filter(|one| is_share(one.time, SHARED));
-            culprit.map(|one| DelayingThread::of(one.tid, one.name))
+            culprit.map(|one| DelayingThread::new(one.tid, one.name))
         }
         CauseKind::Lock => {
             let holder = cycle.holder.filter(|one| is_share(one.time, CULPRIT));
-            holder.map(|one| DelayingThread::of(one.tid, one.name))
+            holder.map(|one| DelayingThread::new(one.tid, one.name))
         }
         CauseKind::Waiting | CauseKind::Stopped => {
             let is_task =
                 |one: &AwaitedWaker| one.by == WokenBy::Task && is_share(one.time, CULPRIT);
-            cycle.awaited.filter(is_task).map(|one| DelayingThread::of(one.tid, one.name))
+            cycle.awaited.filter(is_task).map(|one| DelayingThread::new(one.tid, one.name))
         }
         CauseKind::Unknown => {
             let likely = cycle.likely.filter(|one| is_share(one.time, CULPRIT));
@@ -75,5 +75,5 @@ pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<MainDelay> {
             _ => false,
         })
         .map(|(call, _)| call);
-    (time > Nanos::ZERO).then_some(MainDelay { part, time, by, own_call })
+    (time > Nanos::ZERO).then_some(MainDelay { part, time, by: delaying_thread, own_call })
 }

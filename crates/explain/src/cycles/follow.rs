@@ -123,7 +123,7 @@ impl CycleFollower {
         if self.moved.is_some_and(|moved| record.entered < moved) {
             return None;
         }
-        let is_site = self.site.has(record.call);
+        let is_site = self.site.has_wait(record.call);
         let is_elsewhere = self.has_others && record.call.place != self.site.call.place;
         let is_odd = is_site && !is_elsewhere && self.is_odd(&record);
         self.odd += u64::from(is_odd);
@@ -134,7 +134,7 @@ impl CycleFollower {
             return None;
         }
         let ended = self.pending.replace(record)?;
-        Some(self.follow(ended))
+        Some(self.follow_cycle(ended))
     }
 
     /// Whether a wait of its site is none of its period: it asks for another time to sleep, or its
@@ -144,10 +144,10 @@ impl CycleFollower {
             return false;
         };
         if let Some(usual) = self.sleep.filter(|_| record.by == WokenBy::Sleep) {
-            let asked = (record.release - record.entered).ns();
+            let asked_sleep = (record.release - record.entered).ns();
             // Until its timer is started it may be preempted.
-            let is_other =
-                asked < usual.ns() - usual.ns() / ODD || asked > usual.ns() + usual.ns() / 2;
+            let is_other = asked_sleep < usual.ns() - usual.ns() / ODD
+                || asked_sleep > usual.ns() + usual.ns() / 2;
             // Some sleep for the rest of a period.
             let near = |distance: &Nanos| {
                 (record.release - last.release - *distance).ns().abs() <= distance.ns() / ODD
@@ -178,13 +178,13 @@ impl CycleFollower {
         let lasted = open.release.map_or(Nanos::ZERO, |release| now - release);
         let is_long =
             self.period.or(self.distance).is_none() || self.may_be_several(SEVERAL, lasted);
-        open.elsewhere >= MANY && is_long && self.site.has(open.call)
+        open.elsewhere >= MANY && is_long && self.site.has_wait(open.call)
     }
 
     /// From now on waits in its call at any place begin cycles, of no known period; it returns the
     /// last one before that, and skips the one under way.
     pub fn give_up_place(&mut self, now: MonotonicNs) -> Option<MeasuredCycle> {
-        self.site = self.site.anywhere();
+        self.site = self.site.without_place();
         (self.period, self.sleep, self.distance, self.has_others) = (None, None, None, false);
         self.moved = Some(now);
         self.break_off()
@@ -206,7 +206,7 @@ impl CycleFollower {
     /// The unfinished cycle at `now`, by the thread's open call. A wait that begins no cycle
     /// belongs to the previous cycle, if that was the last one seen.
     pub fn not_ended(&self, open: &OpenCycle, now: MonotonicNs) -> Option<NotEnded> {
-        let (release, returned) = match self.site.has(open.call) {
+        let (release, returned) = match self.site.has_wait(open.call) {
             true => (open.release?, open.returned),
             // Its call may have ended the cycle.
             false if !is_recorded(open.call) => return None,
@@ -216,30 +216,31 @@ impl CycleFollower {
             }
         };
         let now = open.until.map_or(now, |until| until.min(now));
-        Some(self.until(NotEnded { release, returned, now, passed: 0 }, now))
+        Some(self.observe_until(NotEnded { release, returned, now, passed: 0 }, now))
     }
 
     /// The same cycle, observed until `now`.
-    pub fn until(&self, cycle: NotEnded, now: MonotonicNs) -> NotEnded {
+    pub fn observe_until(&self, cycle: NotEnded, now: MonotonicNs) -> NotEnded {
         let period = self.period.filter(|period| period.ns() > 0);
-        let passed = period.map_or(0, |period| (now - cycle.release).ns().max(0) / period.ns());
-        NotEnded { now, passed: passed as u64, ..cycle }
+        let passed_releases =
+            period.map_or(0, |period| (now - cycle.release).ns().max(0) / period.ns());
+        NotEnded { now, passed: passed_releases as u64, ..cycle }
     }
 
     /// The next due cycle, if the period determines it and has passed.
-    pub fn due(&self, now: MonotonicNs) -> Option<NotEnded> {
+    pub fn due_cycle(&self, now: MonotonicNs) -> Option<NotEnded> {
         let release = self.pending?.release + self.period?;
-        let due = self.until(NotEnded { release, returned: None, now, passed: 0 }, now);
+        let due = self.observe_until(NotEnded { release, returned: None, now, passed: 0 }, now);
         (due.passed > 0).then_some(due)
     }
 
     /// Returns the last cycle.
     pub fn finish(&mut self) -> Option<MeasuredCycle> {
         let last = self.pending.take()?;
-        Some(self.follow(last))
+        Some(self.follow_cycle(last))
     }
 
-    fn follow(&mut self, cycle: Cycle) -> MeasuredCycle {
+    fn follow_cycle(&mut self, cycle: Cycle) -> MeasuredCycle {
         let begins = match (cycle.is_release_known(), self.timed) {
             (true, _) => Begins::Released,
             (false, false) => Begins::Returned,
@@ -258,7 +259,9 @@ impl CycleFollower {
         self.last = Some(cycle.release);
         let skipped = match (distance, self.period) {
             // The releases between them had cycles.
-            (Some(distance), Some(period)) => skipped(distance, period).saturating_sub(between),
+            (Some(distance), Some(period)) => {
+                skipped_releases(distance, period).saturating_sub(between)
+            }
             _ => 0,
         };
         let period = distance.filter(|_| between == 0);
@@ -304,25 +307,26 @@ impl CycleRuns {
     /// previous ones.
     fn passed_in(&mut self, cycle: &Cycle, is_release_known: bool) -> bool {
         let first = !std::mem::replace(&mut self.any, true);
-        let passed = is_release_known && cycle.entered > cycle.release;
+        let is_release_passed = is_release_known && cycle.entered > cycle.release;
         if is_release_known {
             while self.all.front().is_some_and(|run| run.to < cycle.release) {
                 self.all.pop_front();
             }
         }
-        let within = self.all.front_mut().filter(|run| passed && run.from <= cycle.release);
-        let overrun = within.is_some_and(|run| !std::mem::replace(&mut run.overran, true));
+        let run_at_release =
+            self.all.front_mut().filter(|run| is_release_passed && run.from <= cycle.release);
+        let overrun = run_at_release.is_some_and(|run| !std::mem::replace(&mut run.overran, true));
         if self.all.len() >= BEHIND {
             self.all.pop_front();
         }
         self.all.push_back(CycleRun { from: cycle.returned, to: cycle.again, overran: false });
-        overrun || first && passed
+        overrun || first && is_release_passed
     }
 }
 
 /// The periodic releases that passed within this one: 0 if the distance is no multiple, as the
 /// thread restarted.
-pub fn skipped(distance: Nanos, period: Nanos) -> u64 {
+pub(crate) fn skipped_releases(distance: Nanos, period: Nanos) -> u64 {
     if period.ns() <= 0 {
         return 0;
     }

@@ -53,20 +53,21 @@ pub struct CandidateWait {
 
 /// Infers a thread's cycles from its first waits in order of time, each given as a cycle. The error
 /// lists the observed waits, the one with the longest sleep first.
-pub fn infer(
+pub fn infer_cycles(
     waits: &[Cycle],
     constraint: Constraint,
     names: &CallNames,
 ) -> Result<Inferred, Vec<CandidateWait>> {
-    let candidates = candidates(waits, constraint, names);
+    let candidates = find_candidates(waits, constraint, names);
     let allowed = |candidate: &&CandidateWait| {
-        let of = &candidate.inferred;
-        let fits =
-            of.kind == CycleKind::Event || of.confidence >= SURE || constraint.kind.is_some();
-        of.cycles >= MIN_WAITS
+        let inferred = &candidate.inferred;
+        let fits = inferred.kind == CycleKind::Event
+            || inferred.confidence >= SURE
+            || constraint.kind.is_some();
+        inferred.cycles >= MIN_WAITS
             && !candidate.lock
             && fits
-            && constraint.kind.is_none_or(|kind| kind == of.kind)
+            && constraint.kind.is_none_or(|kind| kind == inferred.kind)
     };
     let timed = |candidate: &&CandidateWait| candidate.inferred.kind != CycleKind::Event;
     let asleep = |of: &CandidateWait| of.asleep.ns() as f64;
@@ -82,12 +83,12 @@ pub fn infer(
         (Some(found), _) | (None, Some(found)) => found.inferred,
         (None, None) => return Err(candidates),
     };
-    let mut at_site = waits.iter().filter(|wait| found.site.has(wait.call));
+    let mut at_site = waits.iter().filter(|wait| found.site.has_wait(wait.call));
     let is_other =
-        |wait: &Cycle| found.site.call.is_same_call(&wait.call) && !found.site.has(wait.call);
+        |wait: &Cycle| found.site.call.is_same_call(&wait.call) && !found.site.has_wait(wait.call);
     Ok(Inferred {
         has_others: waits.iter().any(is_other),
-        takes_turns: found.kind == CycleKind::Event && takes_turns(&releases(&mut at_site)),
+        takes_turns: found.kind == CycleKind::Event && takes_turns(&release_times(&mut at_site)),
         ..found
     })
 }
@@ -101,18 +102,18 @@ pub fn find_rivals(
     names: &CallNames,
 ) -> Vec<WaitSite> {
     let is_rival = |candidate: &CandidateWait| {
-        let of = &candidate.inferred;
-        let is_frequent = of.cycles >= MIN_WAITS && RARE * of.cycles > found.cycles;
-        let is_timed = of.kind != CycleKind::Event || found.kind == CycleKind::Event;
-        of.site != found.site
-            && of.site.call.number == found.site.call.number
-            && constraint.kind.is_none_or(|kind| kind == of.kind)
+        let inferred = &candidate.inferred;
+        let is_frequent = inferred.cycles >= MIN_WAITS && RARE * inferred.cycles > found.cycles;
+        let is_timed = inferred.kind != CycleKind::Event || found.kind == CycleKind::Event;
+        inferred.site != found.site
+            && inferred.site.call.number == found.site.call.number
+            && constraint.kind.is_none_or(|kind| kind == inferred.kind)
             && is_frequent
             && is_timed
             && !candidate.lock
-            && !is_pause(of, found)
+            && !is_pause(inferred, found)
     };
-    let rivals = candidates(waits, constraint, names).into_iter().filter(is_rival);
+    let rivals = find_candidates(waits, constraint, names).into_iter().filter(is_rival);
     let mut sites: Vec<WaitSite> = rivals.map(|rival| rival.inferred.site).collect();
     sites.sort_unstable();
     sites.dedup();
@@ -130,19 +131,23 @@ fn is_pause(wait: &Inferred, period: &Inferred) -> bool {
         && 2 * period.cycles >= wait.cycles
 }
 
-fn releases(waits: &mut dyn Iterator<Item = &Cycle>) -> Vec<i64> {
+fn release_times(waits: &mut dyn Iterator<Item = &Cycle>) -> Vec<i64> {
     waits.map(|wait| wait.release.ns()).collect()
 }
 
 /// The candidates, that with the longest sleep first.
-fn candidates(waits: &[Cycle], constraint: Constraint, names: &CallNames) -> Vec<CandidateWait> {
-    let sites = sites::divide(waits, names);
+fn find_candidates(
+    waits: &[Cycle],
+    constraint: Constraint,
+    names: &CallNames,
+) -> Vec<CandidateWait> {
+    let sites = sites::divide_by_site(waits, names);
     let mut candidates: Vec<CandidateWait> = sites
         .iter()
         .map(|((site, kind), cycles)| {
             let is_given = constraint.kind == Some(*kind);
-            let kind = if is_given { *kind } else { truly(*kind, cycles) };
-            candidate(*site, kind, cycles)
+            let kind = if is_given { *kind } else { true_kind(*kind, cycles) };
+            build_candidate(*site, kind, cycles)
         })
         .collect();
     candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.asleep));
@@ -164,25 +169,25 @@ fn takes_turns(releases: &[i64]) -> bool {
             of.iter().max().zip(of.iter().min()).is_some_and(|(max, min)| *max > CLEARLY * min)
         };
         releases.len() > MIN_WAITS
-            && fitting(&periods) >= SURE
-            && share(distances.windows(turns).map(differ)) >= SURE
+            && share_near_median(&periods) >= SURE
+            && share_of_true(distances.windows(turns).map(differ)) >= SURE
     })
 }
 
 /// The minimum ratio of a thread's waits for events to those for its timer, for cycles of events.
 const MOSTLY: f64 = 4.0;
 
-fn candidate(site: WaitSite, kind: CycleKind, cycles: &[&Cycle]) -> CandidateWait {
+fn build_candidate(site: WaitSite, kind: CycleKind, cycles: &[&Cycle]) -> CandidateWait {
     let asleep = cycles
         .iter()
         .fold(Nanos::ZERO, |sum, cycle| sum + Nanos((cycle.woken - cycle.entered).ns().max(0)));
     let lock = cycles.iter().any(|cycle| cycle.wait_is == CauseKind::Lock);
-    let releases = releases(&mut cycles.iter().copied());
+    let releases = release_times(&mut cycles.iter().copied());
     let spans: Vec<i64> = cycles.iter().map(|cycle| (cycle.release - cycle.entered).ns()).collect();
     let is_relative = kind == CycleKind::Relative;
     // Its duration is constant.
     let (period, confidence) =
-        if is_relative { (None, fitting(&spans)) } else { period_of(&releases) };
+        if is_relative { (None, share_near_median(&spans)) } else { period_of(&releases) };
     let is_sure = confidence >= SURE;
     let usual = |spans| median(spans).filter(|_| is_relative && is_sure).map(Nanos);
     let distances = releases.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -203,11 +208,11 @@ fn candidate(site: WaitSite, kind: CycleKind, cycles: &[&Cycle]) -> CandidateWai
 /// Some programs sleep for a time and miss the instant at which it ends (time.sleep of Python);
 /// others compute the time until an instant and sleep for that (Java). The constant quantity shows
 /// which: the sleeps, or the distances of releases.
-fn truly(kind: CycleKind, cycles: &[&Cycle]) -> CycleKind {
+fn true_kind(kind: CycleKind, cycles: &[&Cycle]) -> CycleKind {
     let sleeps = cycles.iter().map(|cycle| (cycle.release - cycle.entered).ns());
     let releases: Vec<i64> = cycles.iter().map(|cycle| cycle.release.ns()).collect();
     let distances = releases.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let (sleeps, distances) = (spread(sleeps.collect()), spread(distances));
+    let (sleeps, distances) = (median_deviation(sleeps.collect()), median_deviation(distances));
     match kind {
         CycleKind::Absolute if sleeps < distances => CycleKind::Relative,
         CycleKind::Relative if distances < sleeps && period_of(&releases).1 >= SURE => {
@@ -218,16 +223,16 @@ fn truly(kind: CycleKind, cycles: &[&Cycle]) -> CycleKind {
 }
 
 /// The median distance from the median.
-fn spread(values: Vec<i64>) -> i64 {
+fn median_deviation(values: Vec<i64>) -> i64 {
     let Some(usual) = median(values.clone()) else { return 0 };
     median(values.into_iter().map(|value| (value - usual).abs()).collect()).unwrap_or(0)
 }
 
 /// The share of spans near their median.
-fn fitting(spans: &[i64]) -> f64 {
+fn share_near_median(spans: &[i64]) -> f64 {
     let Some(usual) = median(spans.to_vec()) else { return 0.0 };
     let near = (usual as f64 * NEAR).max(NEAR_LEAST * 10.0);
-    share(spans.iter().map(|span| (*span - usual).abs() as f64 <= near))
+    share_of_true(spans.iter().map(|span| (*span - usual).abs() as f64 <= near))
 }
 
 /// The period of releases, and the share of their distances that are multiples of it.
@@ -244,7 +249,7 @@ fn period_of(releases: &[i64]) -> (Option<Nanos>, f64) {
         count += multiples(*ns);
     }
     let period = (count > 0.0).then(|| Nanos((whole / count).round() as i64));
-    (period, share(distances.iter().map(|ns| fits(*ns))))
+    (period, share_of_true(distances.iter().map(|ns| fits(*ns))))
 }
 
 fn median(mut values: Vec<i64>) -> Option<i64> {
@@ -252,7 +257,7 @@ fn median(mut values: Vec<i64>) -> Option<i64> {
     values.get(values.len() / 2).copied()
 }
 
-fn share(fits: impl ExactSizeIterator<Item = bool>) -> f64 {
-    let all = fits.len();
-    fits.filter(|fits| *fits).count() as f64 / all.max(1) as f64
+fn share_of_true(fits: impl ExactSizeIterator<Item = bool>) -> f64 {
+    let total = fits.len();
+    fits.filter(|fits| *fits).count() as f64 / total.max(1) as f64
 }

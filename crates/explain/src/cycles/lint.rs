@@ -7,7 +7,7 @@ mod files;
 mod rules;
 mod statistics;
 
-pub use files::{OutputKind, opened};
+pub(crate) use files::{OutputKind, output_kind};
 pub use rules::RULES;
 pub use statistics::{CycleStatistics, DelaySum};
 
@@ -100,15 +100,16 @@ pub struct CycleRule {
 const RARE: f64 = 0.01;
 
 /// All findings about a thread.
-pub fn lint(name: &str, thread: &Subject<'_>) -> Vec<Finding> {
+pub fn lint_thread(name: &str, thread: &Subject<'_>) -> Vec<Finding> {
     let finding = |rule: &CycleRule| {
         let found = (rule.evaluate)(thread)?;
         let cycles = rule.cycles.map(|cycles| cycles(thread) as f64);
         let rare = cycles.is_some_and(|cycles| cycles < RARE * thread.seen.cycles as f64);
         let severity = if rare { rule.severity.min(Severity::Advice) } else { rule.severity };
-        let finding = Finding::new(rule.id, severity, name, found.message).evidence(found.evidence);
+        let finding =
+            Finding::new(rule.id, severity, name, found.message).with_evidence(found.evidence);
         Some(match found.remedy {
-            Some(remedy) => finding.remedy(remedy),
+            Some(remedy) => finding.with_remedy(remedy),
             None => finding,
         })
     };

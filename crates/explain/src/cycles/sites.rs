@@ -11,12 +11,15 @@ pub(super) type SiteWaits<'w> = BTreeMap<(WaitSite, CycleKind), Vec<&'w Cycle>>;
 
 /// Waits by site and kind. Where the places of a call's waits are known, those without are left
 /// out: they may be at any of them.
-pub(super) fn divide<'w>(waits: &'w [Cycle], names: &CallNames) -> SiteWaits<'w> {
+pub(super) fn divide_by_site<'w>(waits: &'w [Cycle], names: &CallNames) -> SiteWaits<'w> {
     let call = |wait: &Cycle| (wait.call.number, wait.call.operation);
-    let known: BTreeSet<_> = waits.iter().filter(|one| one.call.place != 0).map(call).collect();
+    let calls_with_place: BTreeSet<_> =
+        waits.iter().filter(|one| one.call.place != 0).map(call).collect();
     let mut places: BTreeMap<WaitSite, Vec<&Cycle>> = BTreeMap::new();
-    for wait in waits.iter().filter(|one| one.call.place != 0 || !known.contains(&call(one))) {
-        places.entry(WaitSite::of(wait.call, names)).or_default().push(wait);
+    for wait in
+        waits.iter().filter(|one| one.call.place != 0 || !calls_with_place.contains(&call(one)))
+    {
+        places.entry(WaitSite::from_call(wait.call, names)).or_default().push(wait);
     }
     let mut sites = SiteWaits::new();
     for (site, waits) in places {
@@ -30,7 +33,7 @@ pub(super) fn divide<'w>(waits: &'w [Cycle], names: &CallNames) -> SiteWaits<'w>
 }
 
 fn at_object(site: WaitSite, call: &WaitingCall) -> WaitSite {
-    let argument = call.object();
+    let argument = call.awaited_object();
     WaitSite { call: WaitingCall { argument, ..site.call }, by_argument: true }
 }
 
@@ -39,7 +42,7 @@ fn at_object(site: WaitSite, call: &WaitingCall) -> WaitSite {
 fn has_objects(waits: &[&Cycle]) -> bool {
     let mut objects: BTreeMap<u64, usize> = BTreeMap::new();
     for wait in waits {
-        *objects.entry(wait.call.object()).or_default() += 1;
+        *objects.entry(wait.call.awaited_object()).or_default() += 1;
     }
     let recurring: usize = objects.values().filter(|count| **count >= MIN_WAITS).sum();
     recurring as f64 >= RECURRING * waits.len() as f64

@@ -14,7 +14,7 @@ mod tests;
 mod thread;
 
 pub use calls::SyscallNumbers;
-pub use shown::{ShownKinds, missing};
+pub use shown::{ShownKinds, missing_properties};
 
 use crate::gaps::{Gaps, LossScope};
 use crate::threads::may_be_in_switch;
@@ -90,31 +90,26 @@ impl CycleStream {
 
     /// From now on a cycle of this thread ends at its wait in this call; with `true` only for the
     /// same file or address. `None` ends its cycles.
-    pub fn select(&mut self, tid: u32, call: Option<(WaitingCall, bool)>) {
+    pub fn select_wait(&mut self, tid: u32, call: Option<(WaitingCall, bool)>) {
         self.selections.insert(tid, call);
-    }
-
-    /// The number of events of threads or CPUs beyond the limit.
-    pub fn untracked(&self) -> u64 {
-        self.untracked
     }
 
     /// The wait of a thread, or the cycle after it, at the last event; `None` if events are missing
     /// since its wait began.
-    pub fn open(&self, tid: u32) -> Option<OpenCycle> {
+    pub fn open_cycle(&self, tid: u32) -> Option<OpenCycle> {
         let thread = self.threads.get(&tid)?;
         // Its own timer is among those started in the call; interrupts start others.
         let sleeps = thread.call.is_some_and(|(call, _)| self.calls.is_sleep(call));
         let due = thread.started.iter().map(|(_, due)| *due).max();
-        let again = thread.call.filter(|(call, _)| self.ends_cycle(tid, *call));
+        let next_entry = thread.call.filter(|(call, _)| self.ends_cycle(tid, *call));
         let due = due.filter(|due| sleeps && *due < self.now);
-        let open = thread.open(due, again.map(|(_, entered)| entered))?;
-        let is_whole = self.gaps.within(LossScope::AnyCpu, open.entered, self.now).is_none();
+        let open = thread.open_cycle(due, next_entry.map(|(_, entered)| entered))?;
+        let is_whole = self.gaps.gap_within(LossScope::AnyCpu, open.entered, self.now).is_none();
         is_whole.then_some(open)
     }
 
     /// The priority of a thread by its last events, as the kernel's `prio`.
-    pub fn priority(&self, tid: u32) -> Option<i16> {
+    pub fn thread_priority(&self, tid: u32) -> Option<i16> {
         let thread = self.threads.get(&tid).and_then(|thread| thread.prio);
         thread.or_else(|| self.ended.get(&tid).copied())
     }
@@ -122,9 +117,11 @@ impl CycleStream {
     pub fn push(&mut self, event: &Event, take: &mut dyn FnMut(StreamResult)) {
         if event.what.group().is_none() {
             match event.what {
-                EventKind::Context { .. } if self.is_inside_switch(event) => self.switching(event),
-                EventKind::Lost { .. } if event.cpu != Event::NO_CPU => self.lost(take),
-                EventKind::Unthrottled { .. } => self.unthrottled(event),
+                EventKind::Context { .. } if self.is_inside_switch(event) => {
+                    self.extend_switch(event)
+                }
+                EventKind::Lost { .. } if event.cpu != Event::NO_CPU => self.on_loss(take),
+                EventKind::Unthrottled { .. } => self.on_unthrottled(event),
                 _ => {}
             }
             return;
@@ -136,114 +133,118 @@ impl CycleStream {
         self.now = self.now.max(event.at);
         let event = &Event { at: self.now, ..*event };
         if self.is_inside_switch(event) {
-            return self.switching(event);
+            return self.extend_switch(event);
         }
-        self.is_seen(event, take);
-        self.is_seen_after_its_sleep(event, take);
+        self.note_running_task(event, take);
+        self.note_end_of_sleep(event, take);
         let (at, tid) = (event.at, event.tid.0);
         match event.what {
             EventKind::IrqEntry { .. } | EventKind::VectorEntry { .. } => {
-                self.cpu(event.cpu).enter_hard(at);
+                self.cpu_mut(event.cpu).enter_hard(at);
             }
             EventKind::IrqExit { .. } | EventKind::VectorExit { .. } => {
-                let served = self.cpu(event.cpu).exit_hard(at);
-                self.is_served(event, served, take);
+                let served = self.cpu_mut(event.cpu).exit_hard(at);
+                self.on_service_end(event, served, take);
             }
-            EventKind::SoftirqEntry { .. } => self.cpu(event.cpu).enter_soft(at),
+            EventKind::SoftirqEntry { .. } => self.cpu_mut(event.cpu).enter_soft(at),
             EventKind::SoftirqExit { .. } => {
-                let served = self.cpu(event.cpu).exit_soft(at);
-                self.is_served(event, served, take);
+                let served = self.cpu_mut(event.cpu).exit_soft(at);
+                self.on_service_end(event, served, take);
             }
-            EventKind::BlockComplete { .. } => self.cpu(event.cpu).completed = true,
-            EventKind::HrtimerStart { timer, expires, .. } => self.starts(event, timer, expires),
+            EventKind::BlockComplete { .. } => self.cpu_mut(event.cpu).completed = true,
+            EventKind::HrtimerStart { timer, expires, .. } => {
+                self.on_timer_start(event, timer, expires)
+            }
             EventKind::HrtimerExpireEntry { timer, now, expires, .. } => {
-                let known = self.timers.get(&timer).copied();
-                self.expires(event, timer, known.or(expires).or(now).unwrap_or(at));
+                let known_expiry = self.timers.get(&timer).copied();
+                self.on_timer_expiry(event, timer, known_expiry.or(expires).or(now).unwrap_or(at));
             }
-            EventKind::HrtimerExpireExit { .. } => self.cpu(event.cpu).has_expired(at),
-            EventKind::SyscallEnter { number, args } => self.enters(event, number, args),
-            EventKind::SyscallExit { result, .. } => self.returns(event, result, take),
+            EventKind::HrtimerExpireExit { .. } => self.cpu_mut(event.cpu).on_expiry_end(at),
+            EventKind::SyscallEnter { number, args } => self.on_syscall_enter(event, number, args),
+            EventKind::SyscallExit { result, .. } => self.on_syscall_exit(event, result, take),
             EventKind::FutexEnter { op: Futex::LockPi, .. } if !self.shown.calls => {
                 self.waits_for_lock(tid, true);
             }
             EventKind::FutexExit { .. } if !self.shown.calls => self.waits_for_lock(tid, false),
-            EventKind::Switch { .. } => self.switches(event, take),
+            EventKind::Switch { .. } => self.on_switch(event, take),
             EventKind::Waking { task, prio, target } => {
-                self.wakes(event, task.0, (target, prio), false);
+                self.on_wakeup(event, task.0, (target, prio), false);
             }
             EventKind::Wakeup { task, prio, target, new: false } => {
-                self.wakes(event, task.0, (target, prio), true);
+                self.on_wakeup(event, task.0, (target, prio), true);
             }
-            EventKind::Migrate { task, to, .. } => self.moves(at, task.0, to),
+            EventKind::Migrate { task, to, .. } => self.on_migration(at, task.0, to),
             EventKind::PiSetPrio { task, new, .. } => {
-                self.with(task.0, |thread| thread.prio = Some(new));
-                self.with(tid, |thread| thread.lent_to = Some(task.0).filter(|of| *of != tid));
+                self.update_thread(task.0, |thread| thread.prio = Some(new));
+                self.update_thread(tid, |thread| {
+                    thread.lent_to = Some(task.0).filter(|of| *of != tid)
+                });
             }
-            EventKind::PageFault { .. } => self.with(tid, |thread| {
+            EventKind::PageFault { .. } => self.update_thread(tid, |thread| {
                 thread.faulted = true;
                 thread.cycle.faults = thread.cycle.faults.saturating_add(1);
             }),
             // A fault only reads, except for writes to reclaim memory: another write shows that it
             // is over, and what follows is I/O.
             EventKind::BlockIssue { write: true, .. } => {
-                self.with(tid, |thread| thread.faulted &= thread.reclaims);
+                self.update_thread(tid, |thread| thread.faulted &= thread.reclaims);
             }
-            EventKind::ReclaimBegin { .. } => self.reclaims(event, true),
-            EventKind::ReclaimEnd { .. } => self.reclaims(event, false),
+            EventKind::ReclaimBegin { .. } => self.set_reclaiming(event, true),
+            EventKind::ReclaimEnd { .. } => self.set_reclaiming(event, false),
             // The kernel has already woken the task that a signal continues.
             EventKind::Signal { task, signal } => {
-                let by = Some(tid).filter(|by| *by != 0 && signal::STOP.contains(&signal));
-                self.with(task.0, |thread| thread.stopped_by = by);
+                let stopper = Some(tid).filter(|by| *by != 0 && signal::STOP.contains(&signal));
+                self.update_thread(task.0, |thread| thread.stopped_by = stopper);
             }
             EventKind::Exit => {
                 // Another thread may reuse its id.
-                let known = self.threads.get(&tid).map(|thread| thread.times(at));
-                known.iter().for_each(|times| take(StreamResult::Times(tid, *times)));
-                let known = known.is_some();
-                self.forget(tid);
+                let final_times = self.threads.get(&tid).map(|thread| thread.state_times(at));
+                final_times.iter().for_each(|times| take(StreamResult::Times(tid, *times)));
+                let is_known = final_times.is_some();
+                self.forget_thread(tid);
                 let what = MomentKind::Exit { name: TaskComm::default(), status: None };
-                known.then(|| take(StreamResult::Moment(Moment::at(tid, at, what))));
+                is_known.then(|| take(StreamResult::Moment(Moment::new(tid, at, what))));
             }
             EventKind::Exec => {
-                self.forget(tid);
+                self.forget_thread(tid);
                 let what = MomentKind::Exec;
-                take(StreamResult::Moment(Moment::at(tid, at, what)));
+                take(StreamResult::Moment(Moment::new(tid, at, what)));
             }
             _ => {}
         }
     }
 
-    fn cpu(&mut self, number: u16) -> &mut StreamCpu {
+    fn cpu_mut(&mut self, number: u16) -> &mut StreamCpu {
         self.cpus.entry(number).or_default()
     }
 
     /// An interrupt or a softirq is over: the interrupted thread may be a polling one.
-    fn is_served(
+    fn on_service_end(
         &mut self,
         event: &Event,
         served: Option<(MonotonicNs, cpu::ServedTime)>,
         take: &mut dyn FnMut(StreamResult),
     ) {
         let thread = self.threads.get(&event.tid.0);
-        let gap = |thread: &StreamThread| thread.is_served_over(event.cpu, served?, event.at);
+        let gap = |thread: &StreamThread| thread.gap_of_service(event.cpu, served?, event.at);
         if let Some(gap) = thread.and_then(gap) {
             take(StreamResult::Gap(gap));
         }
     }
 
     /// The time that the living threads spent in each state.
-    pub fn times(&self) -> Vec<(u32, ThreadTimes)> {
-        let all = self.threads.iter().filter(|(tid, _)| **tid != 0);
-        all.map(|(tid, thread)| (*tid, thread.times(self.now))).collect()
+    pub fn thread_times(&self) -> Vec<(u32, ThreadTimes)> {
+        let living_threads = self.threads.iter().filter(|(tid, _)| **tid != 0);
+        living_threads.map(|(tid, thread)| (*tid, thread.state_times(self.now))).collect()
     }
 
-    fn with(&mut self, tid: u32, change: impl FnOnce(&mut StreamThread)) {
+    fn update_thread(&mut self, tid: u32, change: impl FnOnce(&mut StreamThread)) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             change(thread);
         }
     }
 
-    fn forget(&mut self, tid: u32) {
+    fn forget_thread(&mut self, tid: u32) {
         let prio = self.threads.remove(&tid).and_then(|thread| thread.prio);
         if let Some(prio) = prio.filter(|_| self.ended.len() < THREADS) {
             self.ended.insert(tid, prio);
@@ -253,20 +254,20 @@ impl CycleStream {
     }
 
     /// Handles a gap: the time within it is unknown.
-    fn lost(&mut self, take: &mut dyn FnMut(StreamResult)) {
+    fn on_loss(&mut self, take: &mut dyn FnMut(StreamResult)) {
         self.threads.clear();
         self.cpus.clear();
         take(StreamResult::Lost);
     }
 
-    fn unthrottled(&mut self, event: &Event) {
+    fn on_unthrottled(&mut self, event: &Event) {
         let EventKind::Unthrottled { task } = event.what else { return };
         let (Some(thread), Some(cpu)) = (self.threads.get_mut(&task.0), self.cpus.get(&event.cpu))
         else {
             return;
         };
         if thread.state == StreamThreadState::Ready(Readiness::Held) {
-            thread.waited(cpu, event.at, self.shown.interrupts);
+            thread.attribute_wait(cpu, event.at, self.shown.interrupts);
             thread.state = StreamThreadState::Ready(Readiness::ByCpu);
             thread.enqueued = Some(event.at);
         }
@@ -279,22 +280,22 @@ impl CycleStream {
         cpu.is_some_and(|cpu| cpu.leaving == Some(event.tid.0)) && may_be_in_switch(&event.what)
     }
 
-    fn switching(&mut self, event: &Event) {
+    fn extend_switch(&mut self, event: &Event) {
         let at = self.now.max(event.at);
         let CycleStream { cpus, threads, .. } = self;
         let Some(cpu) = cpus.get(&event.cpu) else { return };
         let next = cpu.running.and_then(|tid| threads.get_mut(&tid));
         if let Some(thread) = next.filter(|thread| thread.state == StreamThreadState::Running) {
-            thread.switches(cpu, at);
+            thread.attribute_switch(cpu, at);
         }
     }
 
     /// A CPU runs one task from switch to switch: an event of another task shows an unrecorded
     /// switch.
-    fn is_seen(&mut self, event: &Event, take: &mut dyn FnMut(StreamResult)) {
+    fn note_running_task(&mut self, event: &Event, take: &mut dyn FnMut(StreamResult)) {
         let Event { at, cpu: number, tid: seen, .. } = *event;
         let limited = self.shown.some_threads;
-        let cpu = self.cpu(number);
+        let cpu = self.cpu_mut(number);
         if cpu.running == Some(seen.0) {
             cpu.leaving = None;
             return;
@@ -303,11 +304,11 @@ impl CycleStream {
         let comes = !limited && cpu.running == Some(0) && cpu.waiting.contains(&seen.0);
         let prio = self.threads.get(&seen.0).and_then(|thread| thread.prio);
         if let Some(prio) = prio.filter(|_| comes) {
-            self.with(seen.0, |thread| {
+            self.update_thread(seen.0, |thread| {
                 thread.cycle.hidden = thread.cycle.hidden.saturating_add(1);
             });
-            self.arrives(event, seen.0, prio, take);
-            self.cpu(number).waiting.retain(|tid| *tid != seen.0);
+            self.on_switch_in(event, seen.0, prio, take);
+            self.cpu_mut(number).waiting.retain(|tid| *tid != seen.0);
         }
         let CycleStream { cpus, threads, .. } = self;
         let cpu = cpus.entry(number).or_default();
@@ -317,7 +318,7 @@ impl CycleStream {
                 && !limited
             {
                 thread.loses_sight(at);
-                thread.look(cpu, at);
+                thread.follow_cpu(cpu, at);
             }
         }
         cpu.is_found_with(at, seen.0, limited);
@@ -325,7 +326,7 @@ impl CycleStream {
 
     /// Some kernels show neither the wake-up on an idle CPU nor the switch from the idle task: the
     /// first event of a thread that slept ends its wake-up, and is an upper bound of it.
-    fn is_seen_after_its_sleep(&mut self, event: &Event, take: &mut dyn FnMut(StreamResult)) {
+    fn note_end_of_sleep(&mut self, event: &Event, take: &mut dyn FnMut(StreamResult)) {
         let Some(thread) = self.threads.get_mut(&event.tid.0) else { return };
         let sleeps = matches!(thread.state, StreamThreadState::Asleep(_))
             && thread.phase == StreamPhase::Waiting;
@@ -334,32 +335,32 @@ impl CycleStream {
         }
         thread.cycle.hidden = thread.cycle.hidden.saturating_add(1);
         let prio = thread.prio.unwrap_or(MAX_RT_PRIO);
-        self.arrives(event, event.tid.0, prio, take);
+        self.on_switch_in(event, event.tid.0, prio, take);
     }
 
-    fn starts(&mut self, event: &Event, timer: u64, expires: MonotonicNs) {
+    fn on_timer_start(&mut self, event: &Event, timer: u64, expires: MonotonicNs) {
         if self.timers.len() >= TIMERS {
             self.timers.clear();
         }
         self.timers.insert(timer, expires);
         // A handler starts some, in any interrupted task.
-        let served = self.cpus.get(&event.cpu).is_some_and(StreamCpu::serves);
+        let served = self.cpus.get(&event.cpu).is_some_and(StreamCpu::is_serving);
         let calls = self.shown.calls;
         if !served && !calls {
-            self.thread(event.tid.0, event.cpu, event.at);
+            self.track_thread(event.tid.0, event.cpu, event.at);
         }
         if !served {
-            self.with(event.tid.0, |thread| {
+            self.update_thread(event.tid.0, |thread| {
                 if thread.call.is_some() || !calls {
-                    thread.starts(timer, expires);
+                    thread.note_timer_start(timer, expires);
                 }
             });
         }
     }
 
-    fn expires(&mut self, event: &Event, timer: u64, due: MonotonicNs) {
+    fn on_timer_expiry(&mut self, event: &Event, timer: u64, due: MonotonicNs) {
         let (at, due) = (event.at, due.min(event.at));
-        self.cpu(event.cpu).expires(Expiry { timer, due, at });
+        self.cpu_mut(event.cpu).on_timer_expiry(Expiry { timer, due, at });
         if let Some(owner) = self.owners.get(&timer)
             && let Some(thread) = self.threads.get_mut(owner)
             && let Some(own) = thread.own_timer(timer)
@@ -369,16 +370,16 @@ impl CycleStream {
     }
 
     fn waits_for_lock(&mut self, tid: u32, waits: bool) {
-        self.with(tid, |thread| thread.locks = waits);
+        self.update_thread(tid, |thread| thread.locks = waits);
     }
 
-    fn reclaims(&mut self, event: &Event, reclaims: bool) {
+    fn set_reclaiming(&mut self, event: &Event, reclaims: bool) {
         let (Some(thread), Some(cpu)) =
             (self.threads.get_mut(&event.tid.0), self.cpus.get(&event.cpu))
         else {
             return;
         };
-        thread.runs(event.cpu, cpu, event.at);
+        thread.note_running(event.cpu, cpu, event.at);
         thread.reclaims = reclaims;
     }
 
@@ -393,7 +394,7 @@ impl CycleStream {
         }
     }
 
-    fn thread(&mut self, tid: u32, cpu: u16, at: MonotonicNs) -> Option<&mut StreamThread> {
+    fn track_thread(&mut self, tid: u32, cpu: u16, at: MonotonicNs) -> Option<&mut StreamThread> {
         if tid == 0 {
             return None;
         }
@@ -404,19 +405,19 @@ impl CycleStream {
         Some(self.threads.entry(tid).or_insert_with(|| StreamThread::new(tid, cpu, at)))
     }
 
-    fn enters(&mut self, event: &Event, number: u32, args: [u64; 2]) {
+    fn on_syscall_enter(&mut self, event: &Event, number: u32, args: [u64; 2]) {
         let (at, tid) = (event.at, event.tid.0);
-        let mut call = self.calls.call(number, args);
+        let mut call = self.calls.reduce_call(number, args);
         let restarts = self.calls.is_restart(number);
-        let mark = self.calls.mark(number);
-        if self.thread(tid, event.cpu, at).is_none() {
+        let mark = self.calls.mark_of_call(number);
+        if self.track_thread(tid, event.cpu, at).is_none() {
             return;
         }
         let (Some(thread), Some(cpu)) = (self.threads.get_mut(&tid), self.cpus.get(&event.cpu))
         else {
             return;
         };
-        thread.runs(event.cpu, cpu, at);
+        thread.note_running(event.cpu, cpu, at);
         if restarts && thread.phase == StreamPhase::Interrupted {
             call = thread.cycle.call;
         }
@@ -436,7 +437,7 @@ impl CycleStream {
         }
     }
 
-    fn switches(&mut self, event: &Event, take: &mut dyn FnMut(StreamResult)) {
+    fn on_switch(&mut self, event: &Event, take: &mut dyn FnMut(StreamResult)) {
         let EventKind::Switch { prev_prio, prev_state, next, next_prio } = event.what else {
             return;
         };
@@ -450,7 +451,7 @@ impl CycleStream {
             let thread = threads.get_mut(tid).filter(|thread| thread.cpu == number);
             let Some(thread) = thread else { return false };
             if *tid != next.0 {
-                thread.waited(cpu, at, interrupts);
+                thread.attribute_wait(cpu, at, interrupts);
             }
             *tid != next.0 && matches!(thread.state, StreamThreadState::Ready(_))
         });
@@ -461,26 +462,26 @@ impl CycleStream {
             prio if prio < prev_prio && prio < MAX_RT_PRIO => CauseKind::Preempted,
             _ => CauseKind::Runqueue,
         };
-        self.leaves(event, prev_state, prev_prio, (part, next.0), take);
-        self.arrives(event, next.0, next_prio, take);
-        let cpu = self.cpu(number);
-        cpu.switches(at, next.0, next_prio);
+        self.on_switch_out(event, prev_state, prev_prio, (part, next.0), take);
+        self.on_switch_in(event, next.0, next_prio, take);
+        let cpu = self.cpu_mut(number);
+        cpu.on_switch(at, next.0, next_prio);
         cpu.leaving = Some(event.tid.0).filter(|leaves| *leaves != next.0 && next.0 != 0);
         if let Some(thread) = self.threads.get_mut(&event.tid.0)
             && matches!(thread.state, StreamThreadState::Ready(Readiness::ByCpu))
         {
             let cpu = self.cpus.entry(number).or_default();
-            thread.look(cpu, at);
+            thread.follow_cpu(cpu, at);
             takes_place(cpu, thread, event.tid.0);
         }
         let cpu = self.cpus.entry(number).or_default();
         if let Some(thread) = self.threads.get_mut(&next.0) {
-            thread.look(cpu, at);
+            thread.follow_cpu(cpu, at);
         }
     }
 
     /// The task of the event gives up its CPU.
-    fn leaves(
+    fn on_switch_out(
         &mut self,
         event: &Event,
         state: TaskState,
@@ -489,7 +490,7 @@ impl CycleStream {
         take: &mut dyn FnMut(StreamResult),
     ) {
         let (at, tid) = (event.at, event.tid.0);
-        if !self.shown.calls && self.thread(tid, event.cpu, at).is_none() {
+        if !self.shown.calls && self.track_thread(tid, event.cpu, at).is_none() {
             return;
         }
         let limited = self.shown.some_threads;
@@ -497,25 +498,25 @@ impl CycleStream {
         else {
             return;
         };
-        thread.runs(event.cpu, cpu, at);
+        thread.note_running(event.cpu, cpu, at);
         // A program may give up its real-time policy before it ends.
         if state != TaskState::Dead || thread.prio.is_none() {
             thread.prio = Some(prio);
         }
         match state {
             TaskState::Throttled => {
-                thread.is_taken(at);
-                return thread.is_preempted(at, Readiness::Held, by);
+                thread.note_cpu_loss(at);
+                return thread.on_preemption(at, Readiness::Held, by);
             }
             TaskState::Preempted | TaskState::Yielded => {
                 // Within a call it may give it up.
                 if state == TaskState::Preempted || thread.call.is_none() {
-                    thread.is_taken(at);
+                    thread.note_cpu_loss(at);
                 }
                 let readiness = if limited { Readiness::For(part, by) } else { Readiness::ByCpu };
-                return thread.is_preempted(at, readiness, by);
+                return thread.on_preemption(at, readiness, by);
             }
-            TaskState::Dead => return self.forget(tid),
+            TaskState::Dead => return self.forget_thread(tid),
             _ => {}
         }
         let wait = match thread.call {
@@ -523,7 +524,7 @@ impl CycleStream {
             None if self.shown.calls || thread.locks => None,
             None => Some((WaitingCall::UNRECORDED, at)),
         };
-        let within = match (state, thread.call) {
+        let sleep_part = match (state, thread.call) {
             (TaskState::LockWait, _) => CauseKind::Lock,
             (TaskState::Stopped, _) => CauseKind::Stopped,
             _ if thread.reclaims => CauseKind::Reclaim,
@@ -539,8 +540,8 @@ impl CycleStream {
             (_, None) if thread.locks => CauseKind::Lock,
             _ => CauseKind::Waiting,
         };
-        thread.cycle.slept_without_pi |=
-            within == CauseKind::Lock && thread.call.is_some_and(|(call, _)| call.operation == 0);
+        thread.cycle.slept_without_pi |= sleep_part == CauseKind::Lock
+            && thread.call.is_some_and(|(call, _)| call.operation == 0);
         let ends =
             wait.filter(|(call, _)| state == TaskState::Sleeping && self.ends_cycle(tid, *call));
         let selected = self.selections.get(&tid).copied().flatten();
@@ -549,9 +550,9 @@ impl CycleStream {
             // After a wake-up it continues to wait in the same call: it was not a release.
             Some(_) if thread.phase == StreamPhase::Woken => thread.phase = StreamPhase::Waiting,
             Some((call, entered)) => {
-                let ended = thread.next_cycle(call, entered, within);
+                let ended = thread.next_cycle(call, entered, sleep_part);
                 thread.phase = StreamPhase::Waiting;
-                self.ended(ended, take);
+                self.report_cycle(ended, take);
             }
             None => {
                 // Another file is clearly something else.
@@ -562,25 +563,31 @@ impl CycleStream {
                     })
                 };
                 thread.cycle.elsewhere += u32::from(wait.is_some_and(is_elsewhere));
-                thread.pauses(at, within);
+                thread.begin_pause(at, sleep_part);
             }
         }
         let blocked = state == TaskState::Blocked;
-        self.with(tid, |thread| thread.sleeps(at, within, blocked));
+        self.update_thread(tid, |thread| thread.on_sleep(at, sleep_part, blocked));
     }
 
     /// Reports an ended cycle, except around missing events.
-    fn ended(&self, cycle: Option<Cycle>, take: &mut dyn FnMut(StreamResult)) {
+    fn report_cycle(&self, cycle: Option<Cycle>, take: &mut dyn FnMut(StreamResult)) {
         let Some(cycle) = cycle else { return };
         let gap =
-            self.gaps.within(LossScope::AnyCpu, cycle.entered.min(cycle.release), cycle.again);
+            self.gaps.gap_within(LossScope::AnyCpu, cycle.entered.min(cycle.release), cycle.again);
         take(if gap.is_some() { StreamResult::Lost } else { StreamResult::Cycle(cycle) });
     }
 
     /// A task gets a CPU.
-    fn arrives(&mut self, event: &Event, tid: u32, prio: i16, take: &mut dyn FnMut(StreamResult)) {
+    fn on_switch_in(
+        &mut self,
+        event: &Event,
+        tid: u32,
+        prio: i16,
+        take: &mut dyn FnMut(StreamResult),
+    ) {
         let (at, number) = (event.at, event.cpu);
-        if !self.shown.calls && self.thread(tid, number, at).is_none() {
+        if !self.shown.calls && self.track_thread(tid, number, at).is_none() {
             return;
         }
         let (calls, interrupts) = (self.shown.calls, self.shown.interrupts);
@@ -588,12 +595,12 @@ impl CycleStream {
             return;
         };
         if matches!(thread.state, StreamThreadState::Ready(_)) && thread.cpu == number {
-            thread.waited(cpu, at, interrupts);
+            thread.attribute_wait(cpu, at, interrupts);
         }
         thread.prio = Some(prio);
         thread.runs_on(number);
         let woken = thread.is_woken && matches!(thread.state, StreamThreadState::Ready(_));
-        thread.runs(number, cpu, at);
+        thread.note_running(number, cpu, at);
         thread.returns_from = woken.then_some(at);
         if let Some(moment) = thread.end_moment(at) {
             take(StreamResult::Moment(moment));
@@ -605,10 +612,10 @@ impl CycleStream {
             return;
         }
         if thread.phase == StreamPhase::Waiting {
-            thread.is_released_unseen(at);
+            thread.on_unseen_release(at);
         }
         if thread.phase == StreamPhase::Woken {
-            thread.returns(at);
+            thread.end_wakeup(at);
         }
         // Timers that it starts from now on are for its next sleep.
         thread.started.clear();
@@ -616,33 +623,33 @@ impl CycleStream {
     }
 
     /// The waker of this event, with the timer.
-    fn release(&self, event: &Event, thread: &StreamThread) -> Release {
+    fn release_by_event(&self, event: &Event, thread: &StreamThread) -> Release {
         let (at, tid) = (event.at, event.tid.0);
         let cpu = self.cpus.get(&event.cpu);
         let expiring = cpu.and_then(|cpu| cpu.expiring);
-        let all = self.shown.interrupts && self.shown.softirqs && !self.shown.some_threads;
-        let by = match (expiring, cpu) {
+        let is_all_shown = self.shown.interrupts && self.shown.softirqs && !self.shown.some_threads;
+        let woken_by = match (expiring, cpu) {
             (Some(expiry), _) => {
-                let own = thread.started.iter().any(|(timer, _)| *timer == expiry.timer);
-                if own { WokenBy::Sleep } else { WokenBy::Timer }
+                let is_own_timer = thread.started.iter().any(|(timer, _)| *timer == expiry.timer);
+                if is_own_timer { WokenBy::Sleep } else { WokenBy::Timer }
             }
             (None, Some(cpu)) if cpu.serves_interrupt() => WokenBy::Irq,
             (None, Some(cpu)) if cpu.serves_softirq() => WokenBy::Softirq,
             // The idle task wakes no thread: it was interrupted.
             _ if tid == 0 => WokenBy::Irq,
-            _ if all => WokenBy::Task,
+            _ if is_all_shown => WokenBy::Task,
             _ => WokenBy::Unknown,
         };
         let due = expiring.map_or(at, |expiry| expiry.due.min(at));
         let timer = expiring.map_or(0, |expiry| expiry.timer);
-        Release { due, woken: at, waker: WaitWaker { by, tid }, timer }
+        Release { due, woken: at, waker: WaitWaker { by: woken_by, tid }, timer }
     }
 
     /// A thread is woken, or enqueued.
-    fn wakes(&mut self, event: &Event, task: u32, (target, prio): (u16, i16), enqueued: bool) {
+    fn on_wakeup(&mut self, event: &Event, task: u32, (target, prio): (u16, i16), enqueued: bool) {
         let at = event.at;
         let Some(thread) = self.threads.get(&task) else { return };
-        let mut release = self.release(event, thread);
+        let mut release = self.release_by_event(event, thread);
         let limited = self.shown.some_threads;
         let Some(thread) = self.threads.get_mut(&task) else { return };
         thread.prio = Some(prio);
@@ -668,11 +675,11 @@ impl CycleStream {
         if let Some(early) = thread.early.take().filter(|_| enqueued) {
             release = Release { woken: at, ..early };
         }
-        let here = self.cpus.get(&event.cpu);
+        let waking_cpu = self.cpus.get(&event.cpu);
         if thread.phase == StreamPhase::Waiting {
-            thread.release(release, here);
+            thread.on_release(release, waking_cpu);
         } else {
-            let completed = here.is_some_and(|cpu| cpu.completed);
+            let completed = waking_cpu.is_some_and(|cpu| cpu.completed);
             let io = completed && thread.is_blocked() && !thread.needs_memory();
             thread.ends_pause(at, io.then_some(CauseKind::Io), release.waker);
         }
@@ -690,14 +697,14 @@ impl CycleStream {
         thread.becomes_ready(at, target, readiness, enqueued);
         if target < CPUS {
             let cpu = self.cpus.entry(target).or_default();
-            thread.look(cpu, at);
+            thread.follow_cpu(cpu, at);
             takes_place(cpu, thread, task);
         }
     }
 
-    fn moves(&mut self, at: MonotonicNs, task: u32, to: u16) {
+    fn on_migration(&mut self, at: MonotonicNs, task: u32, to: u16) {
         let Some(thread) = self.threads.get_mut(&task) else { return };
-        thread.is_moved();
+        thread.on_migration();
         if matches!(thread.state, StreamThreadState::Ready(_)) && thread.cpu != to {
             self.moves_to(at, task, to);
         }
@@ -709,19 +716,19 @@ impl CycleStream {
         let CycleStream { cpus, threads, .. } = self;
         let Some(thread) = threads.get_mut(&task) else { return };
         if let Some(from) = cpus.get_mut(&thread.cpu) {
-            thread.waited(from, at, interrupts);
+            thread.attribute_wait(from, at, interrupts);
             from.waiting.retain(|tid| *tid != task);
         }
         thread.cpu = to;
         thread.enqueued = thread.enqueued.map(|_| at);
         if to < CPUS {
             let cpu = cpus.entry(to).or_default();
-            thread.look(cpu, at);
+            thread.follow_cpu(cpu, at);
             takes_place(cpu, thread, task);
         }
     }
 
-    fn returns(&mut self, event: &Event, result: i64, take: &mut dyn FnMut(StreamResult)) {
+    fn on_syscall_exit(&mut self, event: &Event, result: i64, take: &mut dyn FnMut(StreamResult)) {
         let (at, tid) = (event.at, event.tid.0);
         let site = self.threads.get(&tid).and_then(|thread| thread.call);
         let ends = site.is_some_and(|(call, _)| self.ends_cycle(tid, call));
@@ -730,33 +737,34 @@ impl CycleStream {
             return;
         };
         if thread.returns_from.is_some() {
-            thread.switches(cpu, at);
+            thread.attribute_switch(cpu, at);
         }
-        thread.runs(event.cpu, cpu, at);
+        thread.note_running(event.cpu, cpu, at);
         let Some((call, entered)) = thread.call else { return };
         if matches!(thread.phase, StreamPhase::Waiting | StreamPhase::Woken)
-            && self.calls.interrupted(call, result, thread.cycle.by)
+            && self.calls.is_interrupted_wait(call, result, thread.cycle.by)
         {
             (thread.phase, thread.call) = (StreamPhase::Interrupted, None);
             return;
         }
         if thread.phase == StreamPhase::Waiting {
-            thread.is_released_unseen(at);
+            thread.on_unseen_release(at);
         } else if ends && !thread.slept && thread.phase != StreamPhase::Woken {
-            let passed = thread.passed(call, at, result, self.calls.is_sleep(call));
-            if let Some(release) = passed.or(thread.early) {
-                let within = self.calls.part_of_sleep(call, TaskState::Sleeping);
-                let ended = thread.next_cycle(call, entered, within);
-                thread.is_released_already(release, at);
-                self.ended(ended, take);
+            let past_release =
+                thread.release_before_call(call, at, result, self.calls.is_sleep(call));
+            if let Some(release) = past_release.or(thread.early) {
+                let sleep_part = self.calls.part_of_sleep(call, TaskState::Sleeping);
+                let ended = thread.next_cycle(call, entered, sleep_part);
+                thread.on_early_release(release, at);
+                self.report_cycle(ended, take);
             }
         }
         let timed_out = self.calls.timed_out(call, result);
-        self.with(tid, |thread| {
+        self.update_thread(tid, |thread| {
             if timed_out && thread.slept {
-                thread.has_timed_out();
+                thread.note_timeout();
             }
-            thread.has_returned(call, entered, at);
+            thread.on_call_return(call, entered, at);
         });
     }
 }

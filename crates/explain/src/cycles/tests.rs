@@ -59,7 +59,7 @@ fn thread(period: i64, works: &[i64]) -> Vec<Cycle> {
 }
 
 fn inferred(cycles: &[Cycle]) -> Inferred {
-    infer(cycles, Constraint::default(), &names()).expect("it has cycles")
+    infer_cycles(cycles, Constraint::default(), &names()).expect("it has cycles")
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_release_that_passes_while_late_is_an_overrun() {
     ];
     let found = Inferred {
         kind: CycleKind::Absolute,
-        site: WaitSite::of(cycles[0].call, &names()),
+        site: WaitSite::from_call(cycles[0].call, &names()),
         period: Some(Nanos(1_000)),
         confidence: 1.0,
         cycles: 2,
@@ -249,19 +249,19 @@ fn lock_waits_and_too_few_waits_form_no_cycles() {
     for one in &mut lock {
         (one.call.number, one.wait_is, one.by) = (FUTEX, CauseKind::Lock, WokenBy::Task);
     }
-    let seen = infer(&lock, Constraint::default(), &names())
+    let seen = infer_cycles(&lock, Constraint::default(), &names())
         .expect_err("locks are waited for within cycles");
     assert!(seen.len() == 1 && seen[0].lock && seen[0].inferred.cycles == 50);
-    assert!(infer(&thread(1_000_000, &[1; 9]), Constraint::default(), &names()).is_err());
-    assert_eq!(infer(&[], Constraint::default(), &names()), Err(Vec::new()));
+    assert!(infer_cycles(&thread(1_000_000, &[1; 9]), Constraint::default(), &names()).is_err());
+    assert_eq!(infer_cycles(&[], Constraint::default(), &names()), Err(Vec::new()));
 }
 
 #[test]
 fn a_requested_cycle_kind_overrides_inference() {
     let cycles = thread(1_000_000, &[40_000; 50]);
     let constraint = |kind| Constraint { kind: Some(kind) };
-    assert!(infer(&cycles, constraint(CycleKind::Absolute), &names()).is_ok());
-    assert!(infer(&cycles, constraint(CycleKind::Timerfd), &names()).is_err());
+    assert!(infer_cycles(&cycles, constraint(CycleKind::Absolute), &names()).is_ok());
+    assert!(infer_cycles(&cycles, constraint(CycleKind::Timerfd), &names()).is_err());
     assert_eq!("timerfd".parse(), Ok(CycleKind::Timerfd));
     assert!("timrfd".parse::<CycleKind>().unwrap_err().contains("timerfd"));
 }
@@ -293,14 +293,14 @@ proptest! {
         }
         // Long waits within cycles that hardly sleep would suggest a thread that waits for events.
         let timed = Constraint { kind: Some(CycleKind::Absolute) };
-        let found = infer(&records, timed, &names()).expect("it sleeps until fixed times");
+        let found = infer_cycles(&records, timed, &names()).expect("it sleeps until fixed times");
         let mut follower = CycleFollower::new(&found);
         let each = records.iter().filter_map(|one| follower.push(*one));
         let mut all: Vec<MeasuredCycle> = each.collect();
         all.extend(follower.finish());
         prop_assert_eq!(all.len(), works.len());
         for (one, (_, inner)) in all.iter().zip(&works) {
-            prop_assert_eq!(one.cycle.split().sum(), one.cycle.response_time());
+            prop_assert_eq!(one.cycle.total_split().total_time(), one.cycle.response_time());
             prop_assert_eq!(one.cycle.blocks as usize, inner.len());
         }
         for pair in all.windows(2) {
@@ -321,7 +321,7 @@ proptest! {
                 cycle((*call, *operation), WokenBy::Task, *entered, *release, *took)
             })
             .collect();
-        if let Ok(found) = infer(&cycles, Constraint::default(), &names()) {
+        if let Ok(found) = infer_cycles(&cycles, Constraint::default(), &names()) {
             let mut follower = CycleFollower::new(&found);
             cycles.iter().for_each(|one| {
                 let _ = follower.push(*one);
@@ -342,7 +342,7 @@ fn sleeps_with_a_constant_distance_are_relative_despite_an_absolute_flag() {
     let found = inferred(&cycles);
     assert_eq!((found.kind, found.period, found.confidence), (CycleKind::Relative, None, 1.0));
     let given = Constraint { kind: Some(CycleKind::Absolute) };
-    let found = infer(&cycles, given, &names()).expect("the kind is given");
+    let found = infer_cycles(&cycles, given, &names()).expect("the kind is given");
     assert_eq!(found.kind, CycleKind::Absolute);
 }
 
@@ -446,9 +446,9 @@ fn an_open_cycle_has_a_lower_bound_in_each_series() {
     other.entered = last.again + Nanos(1);
     assert_eq!(follower.not_ended(&other, now), None);
     // If its thread ended after two periods, one more release had passed during its life.
-    let due = follower.due(last.release + Nanos(2_500_000)).expect("it was due");
+    let due = follower.due_cycle(last.release + Nanos(2_500_000)).expect("it was due");
     assert_eq!((due.release, due.passed), (release, 1));
-    assert_eq!(follower.due(last.release + Nanos(1_500_000)), None, "as after any loop");
+    assert_eq!(follower.due_cycle(last.release + Nanos(1_500_000)), None, "as after any loop");
 }
 
 /// A period of 10 ms of waits `first`, with a wait `second` 3 ms later in each `every`th one; of
@@ -501,7 +501,7 @@ fn a_wait_in_the_same_call_elsewhere_is_within_the_cycle() {
     // The two words of one condition variable.
     let waits = [0x20028, 0x2002c].map(|word| wait_at((FUTEX, 9), sleep, word, 0));
     let records = with_second_wait(&waits[0], &waits[1], 1_000);
-    assert!(inferred(&records).site.has(waits[1].call));
+    assert!(inferred(&records).site.has_wait(waits[1].call));
 }
 
 #[test]

@@ -56,41 +56,44 @@ const OURS: [&str; 5] = ["bpf_", "__bpf_", "__traceiter_", "__probestub_", "trac
 const SHOWN_FUNCTIONS: usize = 16;
 
 impl EntryNames {
-    fn symbol(&self, address: u64) -> String {
+    fn symbol_at(&self, address: u64) -> String {
         self.symbols.get(&address).cloned().unwrap_or_else(|| format!("{address:#x}"))
     }
 
-    fn irq(&self, irq: u32) -> String {
+    fn irq_name(&self, irq: u32) -> String {
         match self.irqs.get(&irq).filter(|name| !name.is_empty()) {
             Some(name) => format!("irq {irq} {name}"),
             None => format!("irq {irq}"),
         }
     }
 
-    pub(super) fn row(&self, key: &EntryKey, sum: &EntrySum) -> EntryRow {
-        let kind = self.kind(key);
+    pub(super) fn describe_row(&self, key: &EntryKey, sum: &EntrySum) -> EntryRow {
+        let kind = self.entry_kind(key);
         let is_shown = !matches!(kind, EntryKind::Tick | EntryKind::Observer);
-        let shown = sum.originator.filter(|_| is_shown);
+        let shown_originator = sum.originator.filter(|_| is_shown);
         let is_named = |by: &Originator| !by.name.to_string().is_empty();
-        let is_thread =
-            |by: &Originator| by.tid != 0 && (key.via.is_some() || self.interrupt(by).is_none());
+        let is_thread = |by: &Originator| {
+            by.tid != 0 && (key.via.is_some() || self.stack_interrupt(by).is_none())
+        };
         EntryRow {
             kind,
-            what: self.what(kind, key, sum.tick_dependency),
-            originator: self.originator(kind, shown.as_ref(), key.via),
-            through: shown.filter(is_named).and_then(|_| Some(self.via(key.via?))),
-            by_cpu: shown.map(|by| by.cpu),
-            by_tid: shown.filter(is_thread).map(|by| by.tid),
+            what: self.describe_entry(kind, key, sum.tick_dependency),
+            originator: self.describe_originator(kind, shown_originator.as_ref(), key.via),
+            through: shown_originator
+                .filter(is_named)
+                .and_then(|_| Some(self.describe_via(key.via?))),
+            by_cpu: shown_originator.map(|by| by.cpu),
+            by_tid: shown_originator.filter(is_thread).map(|by| by.tid),
             entries: sum.entries,
             further: sum.further,
             total: sum.total,
             longest: sum.longest,
-            stack: shown.map(|by| self.stack(&by)).unwrap_or_default(),
+            stack: shown_originator.map(|by| self.shown_stack(&by)).unwrap_or_default(),
         }
     }
 
-    fn kind(&self, key: &EntryKey) -> EntryKind {
-        let function = (key.function != 0).then(|| self.symbol(key.function));
+    fn entry_kind(&self, key: &EntryKey) -> EntryKind {
+        let function = (key.function != 0).then(|| self.symbol_at(key.function));
         let is = |names: &[&str]| function.as_deref().is_some_and(|name| names.contains(&name));
         match key.served {
             _ if key.observer => EntryKind::Observer,
@@ -123,8 +126,8 @@ impl EntryNames {
         }
     }
 
-    fn what(&self, kind: EntryKind, key: &EntryKey, dependency: u32) -> String {
-        let function = (key.function != 0).then(|| self.symbol(key.function));
+    fn describe_entry(&self, kind: EntryKind, key: &EntryKey, dependency: u32) -> String {
+        let function = (key.function != 0).then(|| self.symbol_at(key.function));
         match (kind, key.served, function) {
             (EntryKind::Observer, ..) => "threads of punctual, and what they cause".to_owned(),
             (EntryKind::Tick, ..) => match kept_by(dependency) {
@@ -138,18 +141,23 @@ impl EntryNames {
             }
             (EntryKind::FunctionCall, _, Some(function)) => format!("call {function}"),
             (EntryKind::Work, _, Some(function)) => format!("work {function}"),
-            (_, Served::Irq(irq), _) => self.irq(irq),
-            (_, Served::Softirq(number), _) => softirq(number),
-            (_, Served::Nmi(handler), _) => format!("NMI {}", self.symbol(handler)),
+            (_, Served::Irq(irq), _) => self.irq_name(irq),
+            (_, Served::Softirq(number), _) => softirq_name(number),
+            (_, Served::Nmi(handler), _) => format!("NMI {}", self.symbol_at(handler)),
             (_, Served::Vector(vector), _) if kind == EntryKind::Other => {
-                vector.tracepoint().to_owned()
+                vector.tracepoint_name().to_owned()
             }
             (_, Served::Task { name, .. }, _) => format!("{} {name}", kind.words()),
             _ => kind.words().to_owned(),
         }
     }
 
-    fn originator(&self, kind: EntryKind, by: Option<&Originator>, via: Option<Via>) -> String {
+    fn describe_originator(
+        &self,
+        kind: EntryKind,
+        by: Option<&Originator>,
+        via: Option<Via>,
+    ) -> String {
         let Some(by) = by else {
             return match kind {
                 EntryKind::Tick => "the CPU itself",
@@ -162,8 +170,8 @@ impl EntryNames {
         };
         let (name, tid, cpu) = (by.name.to_string(), by.tid, by.cpu);
         match via.filter(|_| name.is_empty()) {
-            Some(via) => format!("{} [{cpu:03}]", self.via(via)),
-            None => match self.interrupt(by).filter(|_| via.is_none()) {
+            Some(via) => format!("{} [{cpu:03}]", self.describe_via(via)),
+            None => match self.stack_interrupt(by).filter(|_| via.is_none()) {
                 Some(function) => format!("{function} [{cpu:03}]"),
                 // As in ftrace: the idle tasks have no number of their own.
                 None if tid == 0 => format!("<idle>-0 [{cpu:03}]"),
@@ -172,22 +180,22 @@ impl EntryNames {
         }
     }
 
-    fn via(&self, via: Via) -> String {
+    fn describe_via(&self, via: Via) -> String {
         match via {
-            Via::Irq(irq) => self.irq(irq),
-            Via::Softirq(number) => softirq(number),
+            Via::Irq(irq) => self.irq_name(irq),
+            Via::Softirq(number) => softirq_name(number),
             Via::Call => EntryKind::FunctionCall.words().to_owned(),
             Via::Vector(value) => match Vector::ALL.get(value as usize) {
-                Some(vector) => vector.tracepoint().replace('_', " "),
-                None => self.symbol(value),
+                Some(vector) => vector.tracepoint_name().replace('_', " "),
+                None => self.symbol_at(value),
             },
         }
     }
 
     /// The interrupt or softirq that the stack ends in, if any.
-    fn interrupt(&self, by: &Originator) -> Option<String> {
+    fn stack_interrupt(&self, by: &Originator) -> Option<String> {
         let name = |address: &u64| {
-            let symbol = self.symbol(*address);
+            let symbol = self.symbol_at(*address);
             symbol.split('+').next().unwrap_or_default().to_owned()
         };
         let stack = self.stacks.get(&by.stack?)?;
@@ -195,15 +203,15 @@ impl EntryNames {
         stack.iter().map(name).find(is_interrupt)
     }
 
-    fn stack(&self, by: &Originator) -> Vec<String> {
+    fn shown_stack(&self, by: &Originator) -> Vec<String> {
         let addresses = by.stack.and_then(|number| self.stacks.get(&number));
-        let symbols = addresses.into_iter().flatten().map(|address| self.symbol(*address));
+        let symbols = addresses.into_iter().flatten().map(|address| self.symbol_at(*address));
         let is_ours = |symbol: &String| OURS.iter().any(|begin| symbol.starts_with(begin));
         symbols.skip_while(is_ours).take(SHOWN_FUNCTIONS).collect()
     }
 }
 
-fn softirq(number: u32) -> String {
+fn softirq_name(number: u32) -> String {
     match SOFTIRQS.get(number as usize) {
         Some(name) => format!("softirq {name}"),
         None => format!("softirq {number}"),

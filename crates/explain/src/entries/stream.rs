@@ -31,7 +31,7 @@ const REMOTE_SHOOTDOWN: u64 = 1;
 /// Properties of tasks.
 pub trait TaskProperties {
     /// The name of a task; empty if unknown.
-    fn name(&self, tid: u32) -> TaskComm;
+    fn task_name(&self, tid: u32) -> TaskComm;
     fn is_kernel(&self, tid: u32) -> bool;
 }
 
@@ -62,7 +62,7 @@ enum IpiPurpose {
 }
 
 impl IpiPurpose {
-    fn of(vector: Vector) -> Option<IpiPurpose> {
+    fn from_vector(vector: Vector) -> Option<IpiPurpose> {
         match vector {
             Vector::Reschedule => Some(IpiPurpose::Reschedule),
             Vector::CallFunction | Vector::CallFunctionSingle => Some(IpiPurpose::Call),
@@ -88,8 +88,8 @@ impl EntryStream {
         formats: &[TracepointFormat],
     ) -> EntryStream {
         let vector = |(number, name): (&u8, &String)| {
-            let known = Vector::ALL.iter().find(|vector| vector.tracepoint() == name);
-            Some((*number, *known?))
+            let known_vector = Vector::ALL.iter().find(|vector| vector.tracepoint_name() == name);
+            Some((*number, *known_vector?))
         };
         let mut cpus: BTreeMap<u16, FrameCpu> = BTreeMap::new();
         for cpu in chosen.iter().filter_map(|cpu| u16::try_from(cpu).ok()) {
@@ -99,7 +99,7 @@ impl EntryStream {
             chosen: chosen.clone(),
             functions,
             vectors: vectors.iter().filter_map(vector).collect(),
-            named: NamedFields::of(formats),
+            named: NamedFields::from_formats(formats),
             cpus,
             sent: PendingValues::default(),
             calls: PendingValues::default(),
@@ -114,52 +114,52 @@ impl EntryStream {
     pub fn push(&mut self, event: &Event, tasks: &dyn TaskProperties, take: &mut dyn FnMut(Entry)) {
         let out = &mut Out { tasks, take };
         match event.what {
-            EventKind::Lost { count, .. } => self.lose(event.cpu, count),
+            EventKind::Lost { count, .. } => self.on_loss(event.cpu, count),
             EventKind::IrqEntry { irq } => {
-                let cpu = self.cpu(event);
+                let cpu = self.cpu_mut(event);
                 cpu.counts.irqs += 1;
                 cpu.begin_interrupt(event, Served::Irq(irq), None);
             }
-            EventKind::VectorEntry { vector } => self.vector(event, vector),
+            EventKind::VectorEntry { vector } => self.on_vector_entry(event, vector),
             EventKind::IrqExit { .. } | EventKind::VectorExit { .. } => {
                 self.end_interrupt(event, out);
             }
-            EventKind::SoftirqRaise { vector } => self.raise(event, vector),
+            EventKind::SoftirqRaise { vector } => self.on_softirq_raise(event, vector),
             EventKind::SoftirqEntry { vector } => {
-                let cpu = self.cpu(event);
+                let cpu = self.cpu_mut(event);
                 cpu.interrupts_ended();
                 let raised = cpu.raised.get_mut(usize::from(vector)).and_then(Option::take);
-                cpu.open(event, EntryLevel::Soft, Served::Softirq(vector.into()), raised);
+                cpu.open_frame(event, EntryLevel::Soft, Served::Softirq(vector.into()), raised);
             }
             EventKind::SoftirqExit { .. } => {
-                self.cpu(event).interrupts_ended();
-                self.close(event, EntryLevel::Soft, out);
+                self.cpu_mut(event).interrupts_ended();
+                self.close_frame(event, EntryLevel::Soft, out);
             }
             EventKind::Waking { task, .. } => {
-                let origin = self.origin(event);
+                let origin = self.current_origin(event);
                 self.waking.insert(task.0, origin);
                 self.woken.insert(task.0, origin);
             }
             EventKind::Wakeup { task, new, .. } => {
                 self.waking.remove(&task.0);
                 if new {
-                    let origin = self.origin(event);
+                    let origin = self.current_origin(event);
                     self.woken.insert(task.0, origin);
                 }
             }
-            EventKind::Migrate { task, from, to } => self.migrate(event, task.0, from, to),
+            EventKind::Migrate { task, from, to } => self.on_migration(event, task.0, from, to),
             EventKind::Switch { prev_state, next, .. } => {
-                self.switch(event, prev_state, next.0, out);
+                self.on_switch(event, prev_state, next.0, out);
             }
             EventKind::SyscallEnter { number, .. } => {
-                self.cpu(event).interrupts_ended();
-                self.own(event, OwnEntry::SystemCall(Some(number)), tasks);
+                self.cpu_mut(event).interrupts_ended();
+                self.count_own_entry(event, OwnEntry::SystemCall(Some(number)), tasks);
             }
             EventKind::PageFault { user: true, .. } => {
-                self.own(event, OwnEntry::UserFault, tasks);
+                self.count_own_entry(event, OwnEntry::UserFault, tasks);
             }
             EventKind::PageFault { user: false, .. } => {
-                self.own(event, OwnEntry::KernelFault, tasks);
+                self.count_own_entry(event, OwnEntry::KernelFault, tasks);
             }
             EventKind::Tracepoint { tracepoint, ref record } => {
                 if let Some(named) = self.named.read(tracepoint, record) {
@@ -171,12 +171,12 @@ impl EntryStream {
     }
 
     /// The counts of a CPU.
-    pub fn counts(&self, cpu: usize) -> EntryCounts {
+    pub fn cpu_counts(&self, cpu: usize) -> EntryCounts {
         self.chosen_cpu(cpu).map_or_else(EntryCounts::default, |cpu| cpu.counts)
     }
 
     /// The number of missing events of a CPU: an upper bound of its missing entries.
-    pub fn lost(&self, cpu: usize) -> u64 {
+    pub fn lost_events(&self, cpu: usize) -> u64 {
         self.chosen_cpu(cpu).map_or(0, |cpu| cpu.lost)
     }
 
@@ -196,7 +196,7 @@ impl EntryStream {
         u16::try_from(cpu).ok().and_then(|cpu| self.cpus.get(&cpu))
     }
 
-    fn cpu(&mut self, event: &Event) -> &mut FrameCpu {
+    fn cpu_mut(&mut self, event: &Event) -> &mut FrameCpu {
         self.cpus.entry(event.cpu).or_default()
     }
 
@@ -205,8 +205,8 @@ impl EntryStream {
     }
 
     /// After a loss, forgets originators: unknown is better than wrong.
-    fn lose(&mut self, cpu: u16, count: u64) {
-        self.cpus.entry(cpu).or_default().lose(count);
+    fn on_loss(&mut self, cpu: u16, count: u64) {
+        self.cpus.entry(cpu).or_default().on_loss(count);
         self.sent.clear();
         for kept in [&mut self.calls, &mut self.timers, &mut self.works] {
             kept.clear();
@@ -216,50 +216,54 @@ impl EntryStream {
     }
 
     /// The running thread; in an interrupt or softirq, its originator.
-    fn origin(&self, event: &Event) -> Origin {
+    fn current_origin(&self, event: &Event) -> Origin {
         let cpu = self.cpus.get(&event.cpu);
         let of_thread =
             Origin { at: event.at, tid: Some(event.tid.0), cpu: event.cpu.into(), via: None };
-        let Some(frame) = cpu.and_then(FrameCpu::interrupt) else { return of_thread };
-        let via = frame.via();
-        match frame.current() {
+        let Some(frame) = cpu.and_then(FrameCpu::current_interrupt) else { return of_thread };
+        let via = frame.caused_via();
+        match frame.current_origin() {
             Some(origin) => Origin { at: event.at, via, ..origin },
             None => Origin { tid: None, via, ..of_thread },
         }
     }
 
-    fn raise(&mut self, event: &Event, vector: u8) {
-        let origin = self.origin(event);
-        if let Some(raised) = self.cpu(event).raised.get_mut(usize::from(vector)) {
+    fn on_softirq_raise(&mut self, event: &Event, vector: u8) {
+        let origin = self.current_origin(event);
+        if let Some(raised) = self.cpu_mut(event).raised.get_mut(usize::from(vector)) {
             raised.get_or_insert(origin);
         }
     }
 
-    fn vector(&mut self, event: &Event, number: u8) {
+    fn on_vector_entry(&mut self, event: &Event, number: u8) {
         let Some(vector) = self.vectors.get(&number).copied() else { return };
-        let purpose = IpiPurpose::of(vector);
+        let purpose = IpiPurpose::from_vector(vector);
         let sent = purpose.and_then(|purpose| self.sent.remove(&(event.cpu.into(), purpose)));
-        let cpu = self.cpu(event);
+        let cpu = self.cpu_mut(event);
         cpu.counts.vectors[vector as usize] += 1;
         cpu.begin_interrupt(event, Served::Vector(vector), sent);
     }
 
     fn end_interrupt(&mut self, event: &Event, out: &mut Out<'_>) {
-        if self.cpu(event).ends_interrupt() {
-            self.close(event, EntryLevel::Hard, out);
+        if self.cpu_mut(event).ends_interrupt() {
+            self.close_frame(event, EntryLevel::Hard, out);
         }
     }
 
-    fn close(&mut self, event: &Event, level: EntryLevel, out: &mut Out<'_>) {
+    fn close_frame(&mut self, event: &Event, level: EntryLevel, out: &mut Out<'_>) {
         let cpu = self.cpus.entry(event.cpu).or_default();
         let Some(frame) = cpu.frames[level as usize].take() else { return };
         let took = event.at - frame.begin;
         let dependency = if level == EntryLevel::Hard { cpu.dependency } else { 0 };
-        let own = (took - frame.inner).max(Nanos::ZERO);
+        let own_time = (took - frame.inner).max(Nanos::ZERO);
         if cpu.is_chosen {
-            out.emit(event, &frame, Piece { begin: frame.begin, own, further: false, dependency });
+            out.emit_entry(
+                event,
+                &frame,
+                Piece { begin: frame.begin, own: own_time, further: false, dependency },
+            );
         }
-        if let Some(around) = cpu.around(level) {
+        if let Some(around) = cpu.outer_frame(level) {
             around.inner += took;
         }
     }
@@ -273,18 +277,22 @@ impl EntryStream {
         }
         if frame.functions > 1 {
             let inner = frame.inner - frame.inner_then;
-            let own = (event.at - frame.since - inner).max(Nanos::ZERO);
+            let own_time = (event.at - frame.since - inner).max(Nanos::ZERO);
             if is_chosen {
                 let begin = frame.since;
-                out.emit(event, frame, Piece { begin, own, further: true, dependency: 0 });
+                out.emit_entry(
+                    event,
+                    frame,
+                    Piece { begin, own: own_time, further: true, dependency: 0 },
+                );
             }
-            frame.inner += own;
+            frame.inner += own_time;
         }
         frame.running = 0;
     }
 
-    fn migrate(&mut self, event: &Event, task: u32, from: u16, to: u16) {
-        let origin = self.origin(event);
+    fn on_migration(&mut self, event: &Event, task: u32, from: u16, to: u16) {
+        let origin = self.current_origin(event);
         if let Some(cpu) = self.cpus.get_mut(&from)
             && cpu.victim == task
         {
@@ -296,14 +304,14 @@ impl EntryStream {
         }
     }
 
-    fn switch(&mut self, event: &Event, state: TaskState, next: u32, out: &mut Out<'_>) {
-        self.cpu(event).interrupts_ended();
+    fn on_switch(&mut self, event: &Event, state: TaskState, next: u32, out: &mut Out<'_>) {
+        self.cpu_mut(event).interrupts_ended();
         // A softirq that is switched away from runs in a task (PREEMPT_RT).
-        self.close(event, EntryLevel::Soft, out);
-        self.close(event, EntryLevel::Task, out);
+        self.close_frame(event, EntryLevel::Soft, out);
+        self.close_frame(event, EntryLevel::Task, out);
         let woken = self.woken.get(&next);
         let kernel = next != 0 && out.tasks.is_kernel(next);
-        let cpu = self.cpu(event);
+        let cpu = self.cpu_mut(event);
         let runnable =
             matches!(state, TaskState::Preempted | TaskState::Yielded | TaskState::Throttled);
         if next == cpu.victim || next == 0 {
@@ -314,11 +322,11 @@ impl EntryStream {
         if next != 0 {
             // Its name is the one at its end.
             let served = Served::Task { name: TaskComm::default(), kernel };
-            cpu.open(event, EntryLevel::Task, served, woken);
+            cpu.open_frame(event, EntryLevel::Task, served, woken);
         }
     }
 
-    fn own(&mut self, event: &Event, what: OwnEntry, tasks: &dyn TaskProperties) {
+    fn count_own_entry(&mut self, event: &Event, what: OwnEntry, tasks: &dyn TaskProperties) {
         let (cpu, tid) = (u32::from(event.cpu), event.tid.0);
         if !self.is_chosen(cpu) {
             return;
@@ -327,9 +335,9 @@ impl EntryStream {
         if let Some((_, count)) = self.own.get_mut(&key) {
             *count += 1;
         } else if self.own.len() < MAX_COUNTED_THREADS {
-            self.own.insert(key, (tasks.name(tid), 1));
+            self.own.insert(key, (tasks.task_name(tid), 1));
         } else {
-            self.cpu(event).counts.own_lost += 1;
+            self.cpu_mut(event).counts.own_lost += 1;
         }
     }
 
@@ -341,17 +349,17 @@ impl EntryStream {
                     callback if callback == self.functions.call_function => IpiPurpose::Call,
                     _ => IpiPurpose::IrqWork,
                 };
-                let origin = self.origin(event);
+                let origin = self.current_origin(event);
                 self.sent.insert((target, purpose), origin);
             }
             EventContent::CallQueued { target, call } if self.is_chosen(target) => {
-                let origin = self.origin(event);
+                let origin = self.current_origin(event);
                 self.calls.insert(call, origin);
             }
             EventContent::CallEntry { function, call } if call != 0 => {
                 let called = self.calls.remove(&call);
                 let is_shootdown = function == self.functions.shootdown && function != 0;
-                let cpu = self.cpu(event);
+                let cpu = self.cpu_mut(event);
                 cpu.counts.shootdowns += u64::from(is_shootdown);
                 // Called by the idle task: no interrupt arrived.
                 if cpu.frames[EntryLevel::Hard as usize].is_none() {
@@ -361,14 +369,14 @@ impl EntryStream {
             }
             EventContent::CallExit { call } if call != 0 => {
                 self.end_function(event, EntryLevel::Hard, out);
-                let frame = self.cpu(event).frames[EntryLevel::Hard as usize].as_ref();
+                let frame = self.cpu_mut(event).frames[EntryLevel::Hard as usize].as_ref();
                 if frame.is_some_and(|frame| frame.served == Served::Call) {
                     self.end_interrupt(event, out);
                 }
             }
             EventContent::TlbFlush { reason: REMOTE_SHOOTDOWN } => {
                 let shootdown = self.functions.shootdown;
-                let cpu = self.cpu(event);
+                let cpu = self.cpu_mut(event);
                 if let Some(frame) = cpu.frames[EntryLevel::Hard as usize].as_mut() {
                     cpu.counts.shootdowns += 1;
                     if frame.function == 0 {
@@ -378,50 +386,50 @@ impl EntryStream {
             }
             EventContent::TimerStart { timer, function } => {
                 let tick = self.functions.tick;
-                let here = self.cpu(event);
-                let rearmed =
-                    here.frames[EntryLevel::Hard as usize].is_some() && here.timer == timer;
+                let event_cpu = self.cpu_mut(event);
+                let rearmed = event_cpu.frames[EntryLevel::Hard as usize].is_some()
+                    && event_cpu.timer == timer;
                 // The task running when the tick is restarted did not cause it.
                 if !rearmed && (function != tick || tick == 0) {
-                    let origin = self.origin(event);
+                    let origin = self.current_origin(event);
                     self.timers.insert(timer, origin);
                 }
             }
             EventContent::TimerEntry { timer, function } => {
                 let armed = self.timers.get(&timer);
-                let cpu = self.cpu(event);
+                let cpu = self.cpu_mut(event);
                 cpu.timer = timer;
-                if let Some(level) = cpu.innermost() {
+                if let Some(level) = cpu.innermost_level() {
                     cpu.begin_function(event.at, level, function, armed);
                 }
             }
             EventContent::TimerExit => {
-                if let Some(level) = self.cpu(event).innermost() {
+                if let Some(level) = self.cpu_mut(event).innermost_level() {
                     self.end_function(event, level, out);
                 }
             }
             EventContent::TickStop { success, dependency } => {
-                self.cpu(event).dependency = if success { 0 } else { dependency };
+                self.cpu_mut(event).dependency = if success { 0 } else { dependency };
             }
             EventContent::WorkQueued { work } => {
-                let origin = self.origin(event);
+                let origin = self.current_origin(event);
                 self.works.insert(work, origin);
             }
             EventContent::WorkEntry { work, function } => {
                 let queued = self.works.remove(&work);
-                let cpu = self.cpu(event);
+                let cpu = self.cpu_mut(event);
                 let level = cpu.level_of_work();
                 cpu.begin_function(event.at, level, function, queued);
             }
             EventContent::WorkExit => {
-                let level = self.cpu(event).level_of_work();
+                let level = self.cpu_mut(event).level_of_work();
                 self.end_function(event, level, out);
             }
             EventContent::Nmi { handler, took } => {
-                let cpu = self.cpu(event);
+                let cpu = self.cpu_mut(event);
                 let begin = MonotonicNs(event.at.0.saturating_sub(took.ns()));
                 let away = cpu.victim != 0;
-                if let Some(level) = cpu.innermost() {
+                if let Some(level) = cpu.innermost_level() {
                     cpu.frames[level as usize].iter_mut().for_each(|frame| frame.inner += took);
                 }
                 let frame = EntryFrame {
@@ -429,7 +437,7 @@ impl EntryStream {
                     ..EntryFrame::new(event, begin, Served::Nmi(handler), None)
                 };
                 if cpu.is_chosen {
-                    out.emit(
+                    out.emit_entry(
                         event,
                         &frame,
                         Piece { begin, own: took, further: false, dependency: 0 },
@@ -454,15 +462,15 @@ struct Piece {
 }
 
 impl Out<'_> {
-    fn emit(&mut self, event: &Event, frame: &EntryFrame, piece: Piece) {
+    fn emit_entry(&mut self, event: &Event, frame: &EntryFrame, piece: Piece) {
         let served = match frame.served {
             Served::Task { kernel, .. } => {
-                Served::Task { name: self.tasks.name(frame.tid), kernel }
+                Served::Task { name: self.tasks.task_name(frame.tid), kernel }
             }
             other => other,
         };
         let origin = if piece.further { frame.next } else { frame.origin };
-        let originator = origin.map(|origin| origin.originator(self.tasks));
+        let originator = origin.map(|origin| origin.into_originator(self.tasks));
         (self.take)(Entry {
             cpu: event.cpu,
             begin: piece.begin,

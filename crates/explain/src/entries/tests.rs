@@ -57,7 +57,7 @@ fn names() -> EntryNames {
 fn rows(entries: &[Entry]) -> Vec<EntryRow> {
     let mut table = EntryTable::default();
     entries.iter().for_each(|entry| table.push(entry));
-    table.rows(&names())
+    table.to_rows(&names())
 }
 
 const TIMER: Served = Served::Vector(Vector::LocalTimer);
@@ -79,9 +79,12 @@ fn entries_of_one_originator_are_aggregated_in_one_row() {
     assert_eq!(first.stack, ["do_mprotect_pkey+0x2"], "without the functions of BPF");
     assert_eq!(second.by_tid, Some(43));
     let mut table = EntryTable::default();
-    assert!(table.top(&names()).is_none());
+    assert!(table.top_entries(&names()).is_none());
     [shootdown(10), other, shootdown(30)].iter().for_each(|one| table.push(one));
-    assert_eq!(table.top(&names()).unwrap().rows(&names()), table.rows(&names())[..1]);
+    assert_eq!(
+        table.top_entries(&names()).unwrap().to_rows(&names()),
+        table.to_rows(&names())[..1]
+    );
 }
 
 #[test]
@@ -91,10 +94,10 @@ fn the_top_row_sums_all_entries_with_the_same_text() {
     let irq = |via| Entry { via: Some(Via::Irq(via)), ..entry(Served::Irq(38), 0, 10) };
     (1..=3).for_each(|via| table.push(&irq(via)));
     table.push(&Entry { originator: by(42, Some(1)), ..entry(CALL, 0, 20) });
-    let all = table.rows(&names());
+    let all = table.to_rows(&names());
     assert_eq!(all.len(), 2, "{all:?}");
     assert_eq!((all[0].entries, all[0].total), (3, Nanos(30)));
-    assert_eq!(table.top(&names()).unwrap().rows(&names()), all[..1]);
+    assert_eq!(table.top_entries(&names()).unwrap().to_rows(&names()), all[..1]);
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn entries_of_punctual_are_one_row_at_the_end() {
     assert_eq!((own.originator.as_str(), own.by_tid), ("punctual itself", None));
     let mut table = EntryTable::default();
     all.iter().for_each(|one| table.push(one));
-    assert_eq!(table.top(&names()).unwrap().rows(&names()), found[..1]);
+    assert_eq!(table.top_entries(&names()).unwrap().to_rows(&names()), found[..1]);
 }
 
 #[test]
@@ -168,7 +171,7 @@ fn a_further_function_has_a_row_but_is_not_counted_as_entry() {
     let further = Entry { function: 0xffff_0000_0000_0030, further: true, ..entry(TIMER, 1, 3) };
     table.push(&further);
     assert_eq!((table.entries, table.total), (1, Nanos(7)));
-    let all = table.rows(&names());
+    let all = table.to_rows(&names());
     assert_eq!(all.len(), 2);
     assert!(all.iter().any(|row| row.what == "timer hrtimer_wakeup" && row.further == 1));
 }
@@ -180,7 +183,7 @@ fn threads_beyond_the_row_limit_share_rows_and_omissions_are_counted() {
     for tid in 1..=all {
         table.push(&Entry { originator: by(tid, None), ..entry(CALL, 0, 1) });
     }
-    let rows = table.rows(&names());
+    let rows = table.to_rows(&names());
     assert_eq!(rows.len(), ROWS + 1);
     assert_eq!(rows[0].entries, 500, "those of the name together");
     for function in 1..=all {

@@ -207,7 +207,7 @@ impl Cause {
     }
 
     /// The responsible task, if any: the one that ran, held or woke.
-    pub fn task(self) -> Option<Tid> {
+    pub fn responsible_task(self) -> Option<Tid> {
         match self {
             Cause::TimerIrqDelay { running, .. }
             | Cause::CpuStall { running, .. }
@@ -228,7 +228,7 @@ impl Cause {
     }
 
     /// The mode of the responsible task, or of the thread itself.
-    pub fn mode(self) -> Option<CpuMode> {
+    pub fn cpu_mode(self) -> Option<CpuMode> {
         match self {
             Cause::TimerIrqDelay { mode, .. }
             | Cause::CpuStall { mode, .. }
@@ -240,7 +240,7 @@ impl Cause {
 
     /// The name of the responsible task, interrupt, device, idle state or system call of the thread
     /// itself. `None` if the cause needs no name. Names are untrusted: escape them for output.
-    pub fn who(self, names: &Names) -> Option<String> {
+    pub fn responsible_name(self, names: &Names) -> Option<String> {
         match self {
             Cause::Interrupt(what) => Some(interrupt_name(what, names).1),
             Cause::IdleExit { state: Some(state) } => Some(
@@ -249,22 +249,22 @@ impl Cause {
             Cause::Io { device } => Some(device_name(device, names)),
             Cause::OwnExecution { mode: CpuMode::Syscall(number) }
             | Cause::OwnSleep { call: number }
-            | Cause::Timeout { call: number } => Some(names.syscall(number)),
+            | Cause::Timeout { call: number } => Some(names.syscall_name(number)),
             Cause::OwnExecution { mode: CpuMode::User } => Some("user mode".to_owned()),
-            cause => cause.task().map(|tid| names.task(tid)),
+            cause => cause.responsible_task().map(|tid| names.task_name(tid)),
         }
     }
 
     /// The culprit over many samples. It excludes tasks that only happened to run while the thread
     /// was throttled, woken, or waited for a timer that the kernel did not delay; of a priority
-    /// inversion it is the holder of the lock. Otherwise as [`Cause::who`].
-    pub fn culprit(self, names: &Names) -> Option<String> {
+    /// inversion it is the holder of the lock. Otherwise as [`Cause::responsible_name`].
+    pub fn culprit_name(self, names: &Names) -> Option<String> {
         match self {
             Cause::Throttled { .. }
             | Cause::Wakeup { .. }
             | Cause::TimerIrqDelay { mode: CpuMode::User, .. } => None,
-            Cause::Inversion { holder, .. } => Some(names.task(holder)),
-            cause => cause.who(names),
+            Cause::Inversion { holder, .. } => Some(names.task_name(holder)),
+            cause => cause.responsible_name(names),
         }
     }
 }

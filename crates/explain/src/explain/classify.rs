@@ -3,11 +3,11 @@
 use super::irqs::{self, InterruptState};
 use super::segment::Segment;
 use super::slack::has_slack;
-use super::stops::{stop, stopped_by};
+use super::stops::{find_stop, stopped_by};
 use super::switched_to;
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
-use super::wakeups::sender;
+use super::wakeups::packet_sender;
 use super::{Budget, Cause, CpuMode, StartKind};
 use crate::threads::{CpuSpan, ThreadSpan, ThreadState};
 use punctual_core::cycle::has_timed_out;
@@ -23,49 +23,55 @@ const NEARBY: usize = 64;
 const SEARCHED_EVENTS: usize = 512;
 
 /// A cause, the CPU concerned, and the priority of the responsible task.
-pub struct ClassifiedCause {
+pub(crate) struct ClassifiedCause {
     pub cause: Cause,
     pub cpu: Option<u16>,
     pub prio: Option<i16>,
 }
 
 impl ClassifiedCause {
-    fn on(cpu: u16, cause: Cause) -> ClassifiedCause {
+    fn with_cpu(cpu: u16, cause: Cause) -> ClassifiedCause {
         ClassifiedCause { cause, cpu: Some(cpu), prio: None }
     }
-    fn anywhere(cause: Cause) -> ClassifiedCause {
+    fn without_cpu(cause: Cause) -> ClassifiedCause {
         ClassifiedCause { cause, cpu: None, prio: None }
     }
 }
 
 /// The cause at an instant.
-pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> ClassifiedCause {
-    let (doing, cpu) = match segment.doing(context, at) {
+pub(crate) fn classify_cause(
+    context: &TraceContext,
+    segment: &Segment,
+    at: MonotonicNs,
+) -> ClassifiedCause {
+    let (doing, cpu) = match segment.thread_state(context, at) {
         doing @ (ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. }) => {
             (doing, cpu)
         }
         doing => (doing, segment.waking_cpu(at)),
     };
-    if let Some(hole) = context.hole(Some(cpu), at) {
+    if let Some(hole) = context.hole_at(Some(cpu), at) {
         return ClassifiedCause { cause: Cause::Steal, cpu: hole.cpu, prio: None };
     }
     if cpu == Event::NO_CPU && !is_waiting(doing) || context.is_lost(cpu, at) {
-        return ClassifiedCause::anywhere(Cause::Unknown);
+        return ClassifiedCause::without_cpu(Cause::Unknown);
     }
-    if let Some(stop) = stop(context, segment.timeline, at) {
-        let by = stopped_by(context, segment.timeline, stop);
+    if let Some(stop) = find_stop(context, segment.timeline, at) {
+        let stopper = stopped_by(context, segment.timeline, stop);
         let continued_by = woken_by(context, segment, at);
-        return ClassifiedCause::anywhere(Cause::Stopped { by, continued_by });
+        return ClassifiedCause::without_cpu(Cause::Stopped { by: stopper, continued_by });
     }
     match doing {
-        ThreadState::Running { .. } => running(context, segment, cpu, at),
-        ThreadState::Ready { preempted, .. } => ready(context, segment, cpu, preempted, at),
-        ThreadState::Waking => waking(context, segment, cpu, at),
+        ThreadState::Running { .. } => classify_running(context, segment, cpu, at),
+        ThreadState::Ready { preempted, .. } => {
+            classify_ready(context, segment, cpu, preempted, at)
+        }
+        ThreadState::Waking => classify_waking(context, segment, cpu, at),
         ThreadState::Sleeping | ThreadState::Blocked | ThreadState::LockWait => {
-            waiting(context, segment, doing, cpu, at)
+            classify_waiting(context, segment, doing, cpu, at)
         }
         ThreadState::Stopped | ThreadState::Other | ThreadState::Unknown => {
-            ClassifiedCause::anywhere(Cause::Unknown)
+            ClassifiedCause::without_cpu(Cause::Unknown)
         }
     }
 }
@@ -75,71 +81,72 @@ fn is_waiting(doing: ThreadState) -> bool {
 }
 
 /// It had the CPU: interrupts took it, or it used the time itself.
-fn running(
+fn classify_running(
     context: &TraceContext,
     segment: &Segment,
     cpu: u16,
     at: MonotonicNs,
 ) -> ClassifiedCause {
     let timeline = segment.timeline;
-    let cause = if let Some(interrupt) = context.interrupt(cpu, at) {
+    let cause = if let Some(interrupt) = context.interrupt_at(cpu, at) {
         Cause::Interrupt(interrupt)
     } else if timeline.is_in_switch(at) {
         Cause::Switch
     } else if timeline.reclaims_at(at) {
         Cause::Reclaim
-    } else if let Some(cause) = spinning(segment, at) {
+    } else if let Some(cause) = spin_cause(segment, at) {
         cause
     } else if timeline.faults_at(at) {
         Cause::PageFault
     } else {
         Cause::OwnExecution { mode: context.own_mode(timeline.tid, cpu, at) }
     };
-    ClassifiedCause::on(cpu, cause)
+    ClassifiedCause::with_cpu(cpu, cause)
 }
 
 /// Spinning also waits for locks inside the kernel, and for those with priority inheritance.
-fn spinning(segment: &Segment, at: MonotonicNs) -> Option<Cause> {
-    let lock = segment.timeline.lock(at)?;
+fn spin_cause(segment: &Segment, at: MonotonicNs) -> Option<Cause> {
+    let lock = segment.timeline.lock_wait_at(at)?;
     let holder = segment.timeline.lent_to(lock.from, at);
     let spins = lock.kernel || lock.pi && holder.is_some();
     spins.then_some(Cause::Lock { holder, kernel: lock.kernel })
 }
 
 /// It was enqueued on a CPU with another activity.
-fn ready(
+fn classify_ready(
     context: &TraceContext,
     segment: &Segment,
     cpu: u16,
     preempted: bool,
     at: MonotonicNs,
 ) -> ClassifiedCause {
-    if let Some(interrupt) = context.interrupt(cpu, at) {
-        return ClassifiedCause::on(cpu, Cause::Interrupt(interrupt));
+    if let Some(interrupt) = context.interrupt_at(cpu, at) {
+        return ClassifiedCause::with_cpu(cpu, Cause::Interrupt(interrupt));
     }
     let timeline = segment.timeline;
-    let held = timeline.held_at(at);
+    let throttling_task = timeline.held_at(at);
     let Some(CpuSpan { tid: Some(running), prio, from, .. }) = context.on_cpu(cpu, at).copied()
     else {
-        let cause = held.map(|running| Cause::Throttled { running, budget: Budget::Group });
-        return cause.map_or(ClassifiedCause::anywhere(Cause::Unknown), |cause| {
-            ClassifiedCause::on(cpu, cause)
+        let cause =
+            throttling_task.map(|running| Cause::Throttled { running, budget: Budget::Group });
+        return cause.map_or(ClassifiedCause::without_cpu(Cause::Unknown), |cause| {
+            ClassifiedCause::with_cpu(cpu, cause)
         });
     };
-    let own = timeline.prio(at);
+    let own_prio = timeline.priority_at(at);
     // A switch while the thread was in this queue, or that took the CPU from it, is a scheduling
     // decision against it.
     let queued = queued_since(segment, cpu, at);
     let decided = queued.is_some_and(|since| from > since || preempted && from == since);
     if decided && running == Tid::IDLE && is_moved_unseen(context, timeline, cpu, at) {
-        return ClassifiedCause::anywhere(Cause::Unknown);
+        return ClassifiedCause::without_cpu(Cause::Unknown);
     }
-    let budget = match own {
+    let budget = match own_prio {
         Some(own) if own < 0 => Budget::Deadline,
         Some(own) if own < MAX_RT_PRIO => Budget::RealTime,
         _ => Budget::Group,
     };
-    let cause = if held.is_some() {
+    let cause = if throttling_task.is_some() {
         Cause::Throttled { running, budget: Budget::Group }
     } else if running == Tid::IDLE && decided {
         Cause::Throttled { running, budget }
@@ -149,7 +156,7 @@ fn ready(
     {
         Cause::Migration { by: running }
     } else {
-        match (own, prio) {
+        match (own_prio, prio) {
             (Some(own), Some(prio)) if prio < own && prio < MAX_RT_PRIO => {
                 Cause::Preempted { by: running, prio }
             }
@@ -159,12 +166,12 @@ fn ready(
             (Some(own), Some(prio))
                 if prio > own
                     && own < MAX_RT_PRIO
-                    && withheld(context, segment, cpu, running, at) =>
+                    && is_withheld(context, segment, cpu, running, at) =>
             {
                 Cause::Throttled { running, budget: Budget::RealTime }
             }
             (Some(own), Some(prio)) if prio > own && own < MAX_RT_PRIO => {
-                Cause::NonPreemptible { running, mode: context.mode(running, cpu, at) }
+                Cause::NonPreemptible { running, mode: context.mode_at(running, cpu, at) }
             }
             // Among time-sharing tasks, priorities do not decide which one runs.
             _ => Cause::Runqueue { behind: running },
@@ -177,14 +184,14 @@ fn ready(
 /// runnable, which only happens when a budget is exhausted (kernel/sched/rt.c, and the fair server
 /// in kernel/sched/deadline.c), or it is back in user mode from an interrupt, where preemption
 /// cannot be disabled.
-fn withheld(
+fn is_withheld(
     context: &TraceContext,
     segment: &Segment,
     cpu: u16,
     running: Tid,
     at: MonotonicNs,
 ) -> bool {
-    let places = context.on(cpu);
+    let places = context.places_on_cpu(cpu);
     let end = places.partition_point(|place| context.events[*place as usize].at <= at);
     let before = places[..end]
         .iter()
@@ -198,15 +205,15 @@ fn withheld(
         _ => None,
     });
     let mut of_others = switches.take_while(|(_, _, next)| *next >= MAX_RT_PRIO);
-    let taken = of_others
+    let is_cpu_taken = of_others
         .find(|(prev, ..)| *prev < MAX_RT_PRIO)
         .is_some_and(|(_, state, _)| state == TaskState::Preempted);
     let returned = || {
-        let served = context.served(cpu);
+        let served = context.served_interrupts(cpu);
         let last = served[..served.partition_point(|(_, to, _)| *to <= at)].last();
         last.zip(queued_since(segment, cpu, at)).is_some_and(|((from, ..), since)| *from > since)
     };
-    taken || context.mode(running, cpu, at) == CpuMode::User && returned()
+    is_cpu_taken || context.mode_at(running, cpu, at) == CpuMode::User && returned()
 }
 
 /// When the thread joined the queue it is in at an instant: earlier choices of the CPU were not
@@ -241,21 +248,28 @@ fn is_moved_unseen(
 
 /// The wake-up began. If it is to another CPU, that CPU must handle an IPI first
 /// (kernel/sched/core.c: ttwu_queue_wakelist).
-fn waking(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) -> ClassifiedCause {
-    let here =
+fn classify_waking(
+    context: &TraceContext,
+    segment: &Segment,
+    cpu: u16,
+    at: MonotonicNs,
+) -> ClassifiedCause {
+    let waker_cpu =
         segment.timeline.wakes.iter().rev().find(|wake| wake.at <= at).map_or(cpu, |wake| wake.cpu);
     let target = segment
         .timeline
         .enqueued_after(at)
-        .filter(|target| *target != here && *target != Event::NO_CPU);
+        .filter(|target| *target != waker_cpu && *target != Event::NO_CPU);
     let Some(target) = target else {
-        return ClassifiedCause::on(
-            here,
-            context.interrupt(here, at).map_or(Cause::Wakeup { running: None }, Cause::Interrupt),
+        return ClassifiedCause::with_cpu(
+            waker_cpu,
+            context
+                .interrupt_at(waker_cpu, at)
+                .map_or(Cause::Wakeup { running: None }, Cause::Interrupt),
         );
     };
-    if let Some(interrupt) = context.interrupt(target, at) {
-        return ClassifiedCause::on(target, Cause::Interrupt(interrupt));
+    if let Some(interrupt) = context.interrupt_at(target, at) {
+        return ClassifiedCause::with_cpu(target, Cause::Interrupt(interrupt));
     }
     let span = context.on_cpu(target, at);
     let cause = match span.and_then(|span| span.tid) {
@@ -265,7 +279,7 @@ fn waking(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) 
     ClassifiedCause { cause, cpu: Some(target), prio: span.and_then(|span| span.prio) }
 }
 
-fn waiting(
+fn classify_waiting(
     context: &TraceContext,
     segment: &Segment,
     doing: ThreadState,
@@ -274,24 +288,24 @@ fn waiting(
 ) -> ClassifiedCause {
     let timeline = segment.timeline;
     let woken_by = woken_by(context, segment, at);
-    let lock = timeline.lock(at);
+    let lock = timeline.lock_wait_at(at);
     if lock.is_some() || doing == ThreadState::LockWait {
         let kernel = lock.is_none_or(|lock| lock.kernel);
         let lent = lock.and_then(|lock| timeline.lent_to(lock.from, at));
-        return ClassifiedCause::anywhere(Cause::Lock { holder: lent.or(woken_by), kernel });
+        return ClassifiedCause::without_cpu(Cause::Lock { holder: lent.or(woken_by), kernel });
     }
     if timeline.reclaims_at(at) {
-        return ClassifiedCause::anywhere(Cause::Reclaim);
+        return ClassifiedCause::without_cpu(Cause::Reclaim);
     }
     if doing == ThreadState::Blocked && timeline.faults_at(at) {
-        return ClassifiedCause::anywhere(Cause::PageFault);
+        return ClassifiedCause::without_cpu(Cause::PageFault);
     }
     let by_timer = !shows_another_waker(context, segment, at);
     // The state in a wait that began before the record is unknown.
     if (doing == ThreadState::Blocked || !by_timer && segment.is_unseen(at))
-        && let Some((_, device)) = completed(context, segment, at)
+        && let Some((_, device)) = completed_request(context, segment, at)
     {
-        return ClassifiedCause::anywhere(Cause::Io { device });
+        return ClassifiedCause::without_cpu(Cause::Io { device });
     }
     match segment.kind {
         // No timer woke it: for example, it was interrupted in its sleep and then frozen, or was
@@ -302,24 +316,24 @@ fn waiting(
                 || !by_timer
                 || has_woken(context, timeline, at) =>
         {
-            ClassifiedCause::anywhere(wait(context, timeline, woken_by, at))
+            ClassifiedCause::without_cpu(wait_cause(context, timeline, woken_by, at))
         }
         StartKind::Timer if doing == ThreadState::Sleeping && has_slack(context, timeline, at) => {
-            ClassifiedCause::on(cpu, Cause::TimerSlack)
+            ClassifiedCause::with_cpu(cpu, Cause::TimerSlack)
         }
         StartKind::Timer if doing == ThreadState::Sleeping && cpu != Event::NO_CPU => {
             behind_the_softirq(context, segment, at)
                 .unwrap_or_else(|| before_the_timer(context, segment, cpu, at))
         }
         StartKind::Timer if doing == ThreadState::Sleeping => {
-            ClassifiedCause::anywhere(Cause::Unknown)
+            ClassifiedCause::without_cpu(Cause::Unknown)
         }
-        _ => ClassifiedCause::anywhere(wait(context, timeline, woken_by, at)),
+        _ => ClassifiedCause::without_cpu(wait_cause(context, timeline, woken_by, at)),
     }
 }
 
 /// A wait for an event that came, or did not come in time.
-fn wait(
+fn wait_cause(
     context: &TraceContext,
     timeline: &ThreadTimeline,
     woken_by: Option<Tid>,
@@ -352,7 +366,7 @@ fn woken_by(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Optio
     let timeline = segment.timeline;
     let wake = timeline.wake_after(at)?;
     if wake.interrupt.is_some() {
-        return sender(context, wake);
+        return packet_sender(context, wake);
     }
     Some(wake.waker).filter(|tid| *tid != Tid::IDLE && *tid != timeline.tid)
 }
@@ -366,7 +380,7 @@ fn shows_another_waker(context: &TraceContext, segment: &Segment, at: MonotonicN
     }
     let timeline = segment.timeline;
     let Some(wake) = timeline.wake_after(at) else { return false };
-    let places = context.on(wake.cpu);
+    let places = context.places_on_cpu(wake.cpu);
     let event = |place: &u32| &context.events[*place as usize];
     let (before, since) =
         places.split_at(places.partition_point(|place| event(place).at < wake.at));
@@ -410,17 +424,17 @@ fn behind_the_softirq(
     at: MonotonicNs,
 ) -> Option<ClassifiedCause> {
     let timeline = segment.softirq_thread(context, at)?;
-    let ThreadState::Ready { cpu: Some(cpu), preempted } = timeline.span(at)?.doing else {
+    let ThreadState::Ready { cpu: Some(cpu), preempted } = timeline.span_at(at)?.doing else {
         return None;
     };
     let waiting = segment.waiting.iter().copied().chain([segment.timeline.tid]).collect();
     let Segment { from, to, urgency, .. } = *segment;
     let waker =
         Segment { timeline: &timeline, kind: StartKind::Interval, cpu, from, to, waiting, urgency };
-    let judged = ready(context, &waker, cpu, preempted, at);
+    let judged = classify_ready(context, &waker, cpu, preempted, at);
     // A task queued with that thread may have a higher priority than the sleeper.
-    let own = segment.timeline.prio(at);
-    Some(match (judged.cause, judged.prio, own) {
+    let own_prio = segment.timeline.priority_at(at);
+    Some(match (judged.cause, judged.prio, own_prio) {
         (Cause::Runqueue { behind: by }, Some(prio), Some(own))
             if prio < own && prio < MAX_RT_PRIO =>
         {
@@ -437,28 +451,28 @@ fn before_the_timer(
     cpu: u16,
     at: MonotonicNs,
 ) -> ClassifiedCause {
-    if let Some(interrupt) = context.interrupt(cpu, at) {
-        return ClassifiedCause::on(cpu, Cause::Interrupt(interrupt));
+    if let Some(interrupt) = context.interrupt_at(cpu, at) {
+        return ClassifiedCause::with_cpu(cpu, Cause::Interrupt(interrupt));
     }
     let span = context.on_cpu(cpu, at);
     let cause = match span.and_then(|span| span.tid) {
         Some(Tid::IDLE) => Cause::IdleExit { state: context.idle_state(cpu, at) },
         Some(running) => {
             let mode = context.mode_until_interrupt(running, cpu, at);
-            match interrupts(context, segment, cpu, running) {
+            match interrupt_state(context, segment, cpu, running) {
                 InterruptState::Enabled(..) if mode != CpuMode::User => {
                     Cause::CpuStall { running, mode }
                 }
                 _ => Cause::TimerIrqDelay { running, mode },
             }
         }
-        None => return ClassifiedCause::anywhere(Cause::Unknown),
+        None => return ClassifiedCause::without_cpu(Cause::Unknown),
     };
     ClassifiedCause { cause, cpu: Some(cpu), prio: span.and_then(|span| span.prio) }
 }
 
 /// The state of interrupts on this CPU when the timer of the segment was due.
-pub fn interrupts(
+pub(crate) fn interrupt_state(
     context: &TraceContext,
     segment: &Segment,
     cpu: u16,
@@ -466,17 +480,17 @@ pub fn interrupts(
 ) -> InterruptState {
     let wake = segment.timeline.wake_after(segment.from);
     let served = wake.map_or(segment.to, |wake| wake.at);
-    irqs::shown(context, cpu, running, segment.from, served)
+    irqs::shown_state(context, cpu, running, segment.from, served)
 }
 
 /// The completed request that woke the thread: its event's index, and its device.
-pub fn completed(
+pub(crate) fn completed_request(
     context: &TraceContext,
     segment: &Segment,
     at: MonotonicNs,
 ) -> Option<(usize, u32)> {
     let wake = segment.timeline.wake_after(at)?;
-    let places = context.on(wake.cpu);
+    let places = context.places_on_cpu(wake.cpu);
     let event = |place: &u32| (*place as usize, &context.events[*place as usize]);
     let end = places.partition_point(|place| event(place).1.at <= wake.at);
     let before = places.get(..end)?.iter().rev().take(NEARBY).map(event);

@@ -11,7 +11,7 @@ pub struct Culprit {
     pub cause: Cause,
     /// The priority of its task there, as the kernel's `prio`, if a switch shows it.
     pub prio: Option<i16>,
-    /// The culprit's name: see [`Cause::culprit`].
+    /// The culprit's name: see [`Cause::culprit_name`].
     pub who: Option<String>,
     /// Its time in all samples.
     pub time: Nanos,
@@ -37,32 +37,37 @@ pub struct Ranking {
 
 /// Ranks the culprits of the samples with at least this latency. A sample counts in full or not at
 /// all, so that a threshold removes samples without changing others.
-pub fn rank<'a>(
+pub fn rank_culprits<'a>(
     explained: impl IntoIterator<Item = &'a Explanation>,
     names: &Names,
     at_least: Nanos,
 ) -> Ranking {
     let mut ranking = Ranking::default();
-    let mut all: BTreeMap<(&'static str, Option<String>), CulpritSums> = BTreeMap::new();
+    let mut culprit_sums: BTreeMap<(&'static str, Option<String>), CulpritSums> = BTreeMap::new();
     for explanation in explained.into_iter().filter(|one| one.latency() >= at_least) {
         ranking.samples += 1;
         ranking.latency += explanation.latency();
-        let mut own: BTreeMap<(&'static str, Option<String>), (Nanos, &Part)> = BTreeMap::new();
+        let mut own_times: BTreeMap<(&'static str, Option<String>), (Nanos, &Part)> =
+            BTreeMap::new();
         for part in &explanation.parts {
-            let entry = own.entry(key(part.cause, names)).or_insert((Nanos::ZERO, part));
-            entry.0 += part.span();
-            if part.span() > entry.1.span() {
+            let entry =
+                own_times.entry(culprit_key(part.cause, names)).or_insert((Nanos::ZERO, part));
+            entry.0 += part.duration();
+            if part.duration() > entry.1.duration() {
                 entry.1 = part;
             }
         }
-        let most = own.values().map(|(time, _)| *time).max().unwrap_or_default();
-        for (key, (time, part)) in own {
-            let leads = time == most;
-            all.entry(key).or_insert_with(|| CulpritSums::new(part)).add(time, part, leads);
+        let longest_time = own_times.values().map(|(time, _)| *time).max().unwrap_or_default();
+        for (key, (time, part)) in own_times {
+            let leads = time == longest_time;
+            culprit_sums
+                .entry(key)
+                .or_insert_with(|| CulpritSums::new(part))
+                .add(time, part, leads);
         }
     }
     let whole = ranking.latency.ns().max(1) as f64;
-    ranking.culprits = all
+    ranking.culprits = culprit_sums
         .into_iter()
         .map(|((_, who), CulpritSums { cause, prio, time, samples, leads, longest })| {
             let share = time.ns() as f64 / whole;
@@ -75,8 +80,8 @@ pub fn rank<'a>(
 }
 
 /// Parts with the same key have the same culprit.
-fn key(cause: Cause, names: &Names) -> (&'static str, Option<String>) {
-    (cause.id(), cause.culprit(names))
+fn culprit_key(cause: Cause, names: &Names) -> (&'static str, Option<String>) {
+    (cause.id(), cause.culprit_name(names))
 }
 
 struct CulpritSums {

@@ -11,7 +11,7 @@ const SEARCHED_EVENTS: usize = 512;
 /// The state of a CPU's interrupts when a timer was due, with the indices of the events that show
 /// it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum InterruptState {
+pub(crate) enum InterruptState {
     /// They were disabled here and not enabled again until then.
     Disabled(usize),
     /// They were enabled: before and after the due time, or no section with interrupts disabled was
@@ -23,16 +23,17 @@ pub enum InterruptState {
 
 /// The state for a timer of this CPU that was due at `due` and served at `served`, while the task
 /// ran.
-pub fn shown(
+pub(crate) fn shown_state(
     context: &TraceContext,
     cpu: u16,
     running: Tid,
     due: MonotonicNs,
     served: MonotonicNs,
 ) -> InterruptState {
-    let here = context.on(cpu);
+    let cpu_places = context.places_on_cpu(cpu);
     let event = |place: &u32| &context.events[*place as usize];
-    let (before, after) = here.split_at(here.partition_point(|place| event(place).at <= due));
+    let (before, after) =
+        cpu_places.split_at(cpu_places.partition_point(|place| event(place).at <= due));
     let before = || before.iter().rev().take(SEARCHED_EVENTS);
     let section = before().find_map(|place| match event(place).what {
         EventKind::Context { context, section: true, .. } => Some((*place as usize, context)),
@@ -49,15 +50,17 @@ pub fn shown(
     let enabled = |place: &u32| is_enabled(event(place)).then_some(*place as usize);
     let last = before().take_while(is_same).find_map(enabled);
     // Between a system call's ends and a switch, its mode does not change.
-    let within = |place: &&u32| {
-        let of = event(place);
-        let ends =
-            matches!(of.what, EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. });
-        is_same(place) && !ends && of.at < served
+    let is_before_service = |place: &&u32| {
+        let candidate = event(place);
+        let ends = matches!(
+            candidate.what,
+            EventKind::SyscallEnter { .. } | EventKind::SyscallExit { .. }
+        );
+        is_same(place) && !ends && candidate.at < served
     };
     let by_record =
         |place: &usize| matches!(context.events[*place].what, EventKind::Context { .. });
-    let next = after.iter().take(SEARCHED_EVENTS).take_while(within).find_map(enabled);
+    let next = after.iter().take(SEARCHED_EVENTS).take_while(is_before_service).find_map(enabled);
     match (last.filter(by_record), next) {
         (Some(last), Some(next)) => InterruptState::Enabled(last, Some(next)),
         _ => InterruptState::Unknown(last),

@@ -5,7 +5,7 @@ use super::{Cause, Part, parts};
 
 /// The parts, with those of punctual's own threads marked as the observer's. A thread of the
 /// measurement, such as the other thread of a pair, is not an observer.
-pub fn judge(context: &TraceContext, all: Vec<Part>) -> Vec<Part> {
+pub(crate) fn mark_observers(context: &TraceContext, all: Vec<Part>) -> Vec<Part> {
     let mut judged: Vec<Part> = Vec::with_capacity(all.len());
     for mut part in all {
         let ran = match part.cause {
@@ -13,13 +13,13 @@ pub fn judge(context: &TraceContext, all: Vec<Part>) -> Vec<Part> {
             | Cause::NonPreemptible { .. }
             | Cause::Preempted { .. }
             | Cause::Runqueue { .. }
-            | Cause::Inversion { .. } => part.cause.task(),
+            | Cause::Inversion { .. } => part.cause.responsible_task(),
             _ => None,
         };
         if let Some(task) = ran.filter(|task| context.coverage.observers.contains(task)) {
             part.cause = Cause::Observer { task };
         }
-        parts::join(&mut judged, part);
+        parts::append_part(&mut judged, part);
     }
-    judged.into_iter().map(parts::tidy).collect()
+    judged.into_iter().map(parts::tidy_evidence).collect()
 }

@@ -7,11 +7,11 @@ use super::trace_context::TraceContext;
 use super::{Budget, Cause, Part, evidence};
 
 /// The consecutive parts of a segment, without gaps; waits for other tasks are not followed.
-pub fn of(context: &TraceContext, segment: &Segment) -> Vec<Part> {
+pub(crate) fn segment_parts(context: &TraceContext, segment: &Segment) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
-    for (from, to) in segment.pieces(context) {
-        let ClassifiedCause { cause, cpu, prio } = classify::cause(context, segment, from);
-        let evidence = evidence::of(context, segment, cause, cpu, from, to);
+    for (from, to) in segment.constant_pieces(context) {
+        let ClassifiedCause { cause, cpu, prio } = classify::classify_cause(context, segment, from);
+        let evidence = evidence::find_evidence(context, segment, cause, cpu, from, to);
         // Without a proving event, the cause is unknown.
         let proven = !evidence.is_empty();
         let (cause, cpu, prio) =
@@ -20,10 +20,10 @@ pub fn of(context: &TraceContext, segment: &Segment) -> Vec<Part> {
             (
                 Cause::TimerIrqDelay { running, .. } | Cause::NonPreemptible { running, .. },
                 Some(cpu),
-            ) => context.stack(cpu, running, from, to),
+            ) => context.kernel_stack(cpu, running, from, to),
             _ => None,
         };
-        join(
+        append_part(
             &mut parts,
             Part { cause, from, to, cpu, prio, stack, evidence, meanwhile: Vec::new() },
         );
@@ -34,27 +34,27 @@ pub fn of(context: &TraceContext, segment: &Segment) -> Vec<Part> {
 /// Only real-time tasks exhaust the budget of real-time tasks: a thread that is throttled while
 /// another task runs has been so since that task got the CPU, whatever it did meanwhile.
 fn throttled_before(mut parts: Vec<Part>) -> Vec<Part> {
-    let mut known = None;
+    let mut throttler = None;
     for part in parts.iter_mut().rev() {
         match part.cause {
             Cause::Throttled { running, budget: Budget::RealTime } => {
-                known = Some((running, part.cpu));
+                throttler = Some((running, part.cpu));
             }
-            Cause::NonPreemptible { running, .. } if known == Some((running, part.cpu)) => {
+            Cause::NonPreemptible { running, .. } if throttler == Some((running, part.cpu)) => {
                 part.cause = Cause::Throttled { running, budget: Budget::RealTime };
                 part.stack = None;
             }
             Cause::Interrupt(_) => {}
-            _ => known = None,
+            _ => throttler = None,
         }
     }
     let mut joined = Vec::with_capacity(parts.len());
-    parts.into_iter().for_each(|part| join(&mut joined, part));
+    parts.into_iter().for_each(|part| append_part(&mut joined, part));
     joined
 }
 
 /// Adds a part, or extends the last one.
-pub fn join(parts: &mut Vec<Part>, part: Part) {
+pub fn append_part(parts: &mut Vec<Part>, part: Part) {
     match parts.last_mut().filter(|last| last.cause == part.cause && last.cpu == part.cpu) {
         Some(last) => {
             last.to = part.to;
@@ -67,7 +67,7 @@ pub fn join(parts: &mut Vec<Part>, part: Part) {
 }
 
 /// Sorts its evidence without duplicates.
-pub(crate) fn tidy(mut part: Part) -> Part {
+pub(crate) fn tidy_evidence(mut part: Part) -> Part {
     part.evidence.sort_unstable();
     part.evidence.dedup();
     part

@@ -29,7 +29,7 @@ pub struct LongestPlace<'n> {
 }
 
 impl LongestPlace<'_> {
-    fn joined(self, other: Self) -> Self {
+    fn join_with(self, other: Self) -> Self {
         LongestPlace {
             time: self.time + other.time,
             lines: self.lines + other.lines,
@@ -46,13 +46,13 @@ pub fn longest_place<'n>(
     events: &[Event],
 ) -> Option<LongestPlace<'n>> {
     let interval = explanation.interval;
-    let longest: Option<&Part> = explanation.parts.iter().max_by_key(|part| part.span());
+    let longest: Option<&Part> = explanation.parts.iter().max_by_key(|part| part.duration());
     let cpu = longest.and_then(|part| part.cpu).unwrap_or(interval.cpu);
-    let here = |event: &&Event| event.cpu == cpu && event.at <= interval.woke;
+    let is_relevant = |event: &&Event| event.cpu == cpu && event.at <= interval.woke;
     let mut before: Option<(&Event, CpuContext, &'n str)> = None;
     // Of each function: all of its time, and the longest.
     let mut found: BTreeMap<&str, [LongestPlace<'n>; 2]> = BTreeMap::new();
-    for event in events.iter().filter(here) {
+    for event in events.iter().filter(is_relevant) {
         let context = match event.what {
             EventKind::Context { context, site, .. } => Some((context, site)),
             _ => None,
@@ -69,7 +69,7 @@ pub fn longest_place<'n>(
             let place = LongestPlace { function, cpu, from, time, lines, irqs_off, requested };
             if time > Nanos::ZERO && !matches!(event.what, EventKind::Lost { .. }) {
                 let add = |[all, longest]: &mut [LongestPlace<'n>; 2]| {
-                    *all = all.joined(place);
+                    *all = all.join_with(place);
                     *longest = if time > longest.time { place } else { *longest };
                 };
                 found.entry(function).and_modify(add).or_insert([place; 2]);

@@ -8,11 +8,11 @@ use punctual_core::EventKind;
 use punctual_core::event::CpuContext;
 
 /// The properties of every explanation.
-pub fn check(explanation: &Explanation, events: &[Event]) {
+pub(crate) fn check_explanation(explanation: &Explanation, events: &[Event]) {
     let LatencyInterval { due, woke, .. } = explanation.interval;
     assert!(explanation.adds_up(), "{explanation:?}");
     assert_eq!(
-        explanation.totals().iter().map(|(_, span)| span.ns()).sum::<i64>(),
+        explanation.totals_by_cause().iter().map(|(_, span)| span.ns()).sum::<i64>(),
         explanation.latency().ns()
     );
     check_parts(&explanation.parts, events);
@@ -43,11 +43,11 @@ fn check_wakeups(wakeups: &[WakeUp], events: &[Event]) {
 fn check_parts(parts: &[Part], events: &[Event]) {
     assert!(parts.windows(2).all(|pair| pair[0].to == pair[1].from), "{parts:?}");
     for part in parts {
-        assert!(part.span() > Nanos::ZERO);
+        assert!(part.duration() > Nanos::ZERO);
         assert_eq!(part.evidence.is_empty(), part.cause == Cause::Unknown, "{part:?}");
         assert!(part.evidence.is_sorted());
         let evidence: Vec<&Event> = part.evidence.iter().map(|place| &events[*place]).collect();
-        assert!(proven(part.cause, &evidence), "{part:?} by {evidence:?}");
+        assert!(is_proven(part.cause, &evidence), "{part:?} by {evidence:?}");
         if let (Some(first), Some(last)) = (part.meanwhile.first(), part.meanwhile.last()) {
             assert_eq!((first.from, last.to), (part.from, part.to), "{part:?}");
             check_parts(&part.meanwhile, events);
@@ -56,7 +56,7 @@ fn check_parts(parts: &[Part], events: &[Event]) {
 }
 
 /// Whether events of the kind that a cause claims are among its evidence.
-fn proven(cause: Cause, evidence: &[&Event]) -> bool {
+fn is_proven(cause: Cause, evidence: &[&Event]) -> bool {
     let has = |is: &dyn Fn(&Event) -> bool| evidence.iter().any(|event| is(event));
     let ran = |tid: Tid| has(&|event| event.tid == tid || super::switched_to(event) == Some(tid));
     match cause {
@@ -161,13 +161,15 @@ proptest! {
             woke: MonotonicNs(woke),
             kind,
         };
-        let gaps = if recorded_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
+        let gaps = if recorded_gaps { Gaps::from_events(events.iter().copied()) } else {
+            Gaps::default() };
         let explanation =
-            explain(interval, &events, &Coverage::between(MonotonicNs(0), MonotonicNs(0)), &gaps);
-        check(&explanation, &events);
+            explain_sample(interval, &events, &Coverage::from_span(MonotonicNs(0),
+                MonotonicNs(0)), &gaps);
+        check_explanation(&explanation, &events);
         prop_assert_eq!(explanation.lost > 0, explanation.warnings.contains(&Warning::Lost));
         prop_assert_eq!(
-            rank([&explanation], &Default::default(), Nanos::ZERO).latency,
+            rank_culprits([&explanation], &Default::default(), Nanos::ZERO).latency,
             explanation.latency()
         );
     }

@@ -23,8 +23,8 @@ pub struct Segment<'s> {
 
 impl Segment<'_> {
     /// The state of the thread. If it is unknown until a wake-up, the thread was asleep.
-    pub fn doing(&self, context: &TraceContext, at: MonotonicNs) -> ThreadState {
-        match self.timeline.span(at).map(|span| span.doing) {
+    pub(crate) fn thread_state(&self, context: &TraceContext, at: MonotonicNs) -> ThreadState {
+        match self.timeline.span_at(at).map(|span| span.doing) {
             _ if self.is_unseen(at) && self.is_woken_later(context, at) => ThreadState::Sleeping,
             Some(doing) => doing,
             None => ThreadState::Unknown,
@@ -33,7 +33,7 @@ impl Segment<'_> {
 
     /// Whether no event shows the thread's state.
     pub(crate) fn is_unseen(&self, at: MonotonicNs) -> bool {
-        self.timeline.span(at).is_none_or(|span| span.doing == ThreadState::Unknown)
+        self.timeline.span_at(at).is_none_or(|span| span.doing == ThreadState::Unknown)
     }
 
     /// The CPU of the wake-up; without one, the CPU where the thread was seen.
@@ -48,8 +48,8 @@ impl Segment<'_> {
         let Some(next) = timeline.wake_after(at).map(|wake| wake.at) else { return false };
         let event = |place: &u32| &context.events[*place as usize];
         let first = timeline.runs.partition_point(|place| event(place).at < at);
-        let seen = timeline.runs.get(first).is_some_and(|place| event(place).at < next);
-        !seen && !context.lanes.gaps.iter().any(|gap| gap.to >= at && gap.from <= next)
+        let is_seen_before = timeline.runs.get(first).is_some_and(|place| event(place).at < next);
+        !is_seen_before && !context.lanes.gaps.iter().any(|gap| gap.to >= at && gap.from <= next)
     }
 
     /// The thread of the softirq in which the timer expired that woke this one; none if the softirq
@@ -68,33 +68,41 @@ impl Segment<'_> {
             return None;
         }
         let since = context.on_cpu(wake.cpu, wake.at)?.from;
-        let served = context.served(wake.cpu);
+        let served = context.served_interrupts(wake.cpu);
         let first = served.partition_point(|(from, ..)| *from < since);
-        let mut own = served[first..].iter().take_while(|(from, ..)| *from <= wake.at);
-        if own.all(|(_, _, what)| is_soft(what)) { context.timeline(wake.waker) } else { None }
+        let mut served_since = served[first..].iter().take_while(|(from, ..)| *from <= wake.at);
+        if served_since.all(|(_, _, what)| is_soft(what)) {
+            context.thread_timeline(wake.waker)
+        } else {
+            None
+        }
     }
 
     /// The pieces between the segment's ends without a change, and without gaps.
-    pub fn pieces(&self, context: &TraceContext) -> Vec<(MonotonicNs, MonotonicNs)> {
+    pub(crate) fn constant_pieces(
+        &self,
+        context: &TraceContext,
+    ) -> Vec<(MonotonicNs, MonotonicNs)> {
         let Segment { timeline, from, to, .. } = self;
         let (from, to) = (*from, *to);
         let mut cuts = vec![from, to];
         let ends = |span: &(MonotonicNs, MonotonicNs)| *span;
-        within(&timeline.spans, from, to, |span| (span.from, span.to), &mut cuts);
-        within(&timeline.reclaims, from, to, ends, &mut cuts);
-        within(&timeline.held, from, to, |(from, to, _)| (*from, *to), &mut cuts);
-        within(&timeline.faults, from, to, ends, &mut cuts);
-        within(&timeline.switches, from, to, ends, &mut cuts);
-        within(&context.holes, from, to, |hole| (hole.from, hole.to), &mut cuts);
+        collect_ends(&timeline.spans, from, to, |span| (span.from, span.to), &mut cuts);
+        collect_ends(&timeline.reclaims, from, to, ends, &mut cuts);
+        collect_ends(&timeline.held, from, to, |(from, to, _)| (*from, *to), &mut cuts);
+        collect_ends(&timeline.faults, from, to, ends, &mut cuts);
+        collect_ends(&timeline.switches, from, to, ends, &mut cuts);
+        collect_ends(&context.holes, from, to, |hole| (hole.from, hole.to), &mut cuts);
         if let Some(lane) = context.lanes.threads.get(&timeline.tid) {
-            within(&lane.syscalls, from, to, |span| (span.from, span.to), &mut cuts);
+            collect_ends(&lane.syscalls, from, to, |span| (span.from, span.to), &mut cuts);
         }
         // These may overlap each other.
         cuts.extend(timeline.locks.iter().flat_map(|wait| [wait.from, wait.to]));
         cuts.extend(context.lanes.gaps.iter().flat_map(|gap| [gap.from, gap.to]));
         cuts.extend(timeline.changes_of_priority());
         cuts.extend(timeline.wakes.iter().map(|wake| wake.at));
-        let slack = slack::of(context, timeline, from).filter(|_| self.kind == StartKind::Timer);
+        let slack =
+            slack::find_slack(context, timeline, from).filter(|_| self.kind == StartKind::Timer);
         cuts.extend(slack.iter().flat_map(|slack| [slack.from, slack.to]));
         // While it waits for a CPU, so does the timer.
         let softirq = self.softirq_thread(context, from);
@@ -103,20 +111,20 @@ impl Segment<'_> {
         cuts.sort_unstable();
         cuts.dedup();
         // Between these the thread's state is constant: the changes of its CPU matter.
-        let mut all = cuts.clone();
+        let mut all_cuts = cuts.clone();
         for pair in cuts.windows(2) {
-            for cpu in self.cpus(context, pair[0]) {
-                of_cpu(context, cpu, pair[0], pair[1], &mut all);
+            for cpu in self.relevant_cpus(context, pair[0]) {
+                of_cpu(context, cpu, pair[0], pair[1], &mut all_cuts);
             }
         }
-        all.sort_unstable();
-        all.dedup();
-        all.windows(2).map(|pair| (pair[0], pair[1])).collect()
+        all_cuts.sort_unstable();
+        all_cuts.dedup();
+        all_cuts.windows(2).map(|pair| (pair[0], pair[1])).collect()
     }
 
     /// The CPUs relevant to the thread's state at an instant.
-    fn cpus(&self, context: &TraceContext, at: MonotonicNs) -> impl Iterator<Item = u16> {
-        let doing = self.doing(context, at);
+    fn relevant_cpus(&self, context: &TraceContext, at: MonotonicNs) -> impl Iterator<Item = u16> {
+        let doing = self.thread_state(context, at);
         let (one, other) = match doing {
             ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. } => (cpu, None),
             ThreadState::Waking => (self.waking_cpu(at), self.timeline.enqueued_after(at)),
@@ -135,9 +143,9 @@ fn of_cpu(
 ) {
     let Some(lane) = context.lanes.cpus.get(&cpu) else { return };
     let first = cuts.len();
-    within(&lane.ran, from, to, |span| (span.from, span.to), cuts);
-    within(&lane.idle, from, to, |span| (span.from, span.to), cuts);
-    within(context.served(cpu), from, to, |(from, to, _)| (*from, *to), cuts);
+    collect_ends(&lane.ran, from, to, |span| (span.from, span.to), cuts);
+    collect_ends(&lane.idle, from, to, |span| (span.from, span.to), cuts);
+    collect_ends(context.served_interrupts(cpu), from, to, |(from, to, _)| (*from, *to), cuts);
     let mut place = 0;
     cuts.retain(|at| {
         place += 1;
@@ -147,7 +155,7 @@ fn of_cpu(
 
 /// The ends of those spans that share an instant with `from..=to`; the spans are in order of time
 /// and do not overlap.
-fn within<T>(
+fn collect_ends<T>(
     spans: &[T],
     from: MonotonicNs,
     to: MonotonicNs,

@@ -8,7 +8,7 @@ use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 const NEARBY: usize = 64;
 
 /// The slack of a timer: the index of the event that shows it, and the bounds of the expiry.
-pub struct Slack {
+pub(crate) struct Slack {
     pub evidence: usize,
     pub from: MonotonicNs,
     pub to: MonotonicNs,
@@ -20,17 +20,21 @@ pub(crate) fn has_slack(
     timeline: &ThreadTimeline,
     at: MonotonicNs,
 ) -> bool {
-    of(context, timeline, at).is_some_and(|slack| slack.from <= at && at < slack.to)
+    find_slack(context, timeline, at).is_some_and(|slack| slack.from <= at && at < slack.to)
 }
 
 /// The slack of the timer whose handler wakes the thread next; `None` if it has none, or no event
 /// shows it.
-pub fn of(context: &TraceContext, timeline: &ThreadTimeline, at: MonotonicNs) -> Option<Slack> {
+pub(crate) fn find_slack(
+    context: &TraceContext,
+    timeline: &ThreadTimeline,
+    at: MonotonicNs,
+) -> Option<Slack> {
     let wake = timeline.wake_after(at)?;
     wake.interrupt?;
-    let here = context.on(wake.cpu);
-    let end = here.partition_point(|place| context.events[*place as usize].at <= wake.at);
-    let before = here[..end].iter().rev().take(NEARBY).map(|place| *place as usize);
+    let cpu_places = context.places_on_cpu(wake.cpu);
+    let end = cpu_places.partition_point(|place| context.events[*place as usize].at <= wake.at);
+    let before = cpu_places[..end].iter().rev().take(NEARBY).map(|place| *place as usize);
     let mut handlers = before.map(|place| (place, &context.events[place].what));
     let (place, timer, expires, slack) = handlers.find_map(|(place, what)| match *what {
         EventKind::HrtimerExpireEntry { timer, expires, slack, .. } => {

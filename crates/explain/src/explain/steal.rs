@@ -14,14 +14,14 @@ use punctual_core::Nanos;
 const TIMES: i64 = 10;
 
 /// The parts, as steal if the steal clock covers them, and the warnings about the others.
-pub fn judge(context: &TraceContext, all: Vec<Part>) -> (Vec<Part>, Vec<Warning>) {
+pub(crate) fn judge_steal(context: &TraceContext, all: Vec<Part>) -> (Vec<Part>, Vec<Warning>) {
     let mut left = context.coverage.steal.unwrap_or(Nanos::ZERO);
     let (mut judged, mut warnings): (Vec<Part>, Vec<Warning>) = (Vec::new(), Vec::new());
     for mut part in all {
-        if let Some(warning) = suspicion(context, &part) {
-            let is_steal = part.span() <= left;
+        if let Some(warning) = find_suspicion(context, &part) {
+            let is_steal = part.duration() <= left;
             if is_steal {
-                left = Nanos(left.ns() - part.span().ns());
+                left = Nanos(left.ns() - part.duration().ns());
                 part = Part {
                     cause: Cause::Steal,
                     prio: None,
@@ -35,10 +35,10 @@ pub fn judge(context: &TraceContext, all: Vec<Part>) -> (Vec<Part>, Vec<Warning>
                 warnings.push(warning);
             }
         }
-        parts::join(&mut judged, part);
+        parts::append_part(&mut judged, part);
     }
     warnings.sort_unstable();
-    (judged.into_iter().map(parts::tidy).collect(), warnings)
+    (judged.into_iter().map(parts::tidy_evidence).collect(), warnings)
 }
 
 /// Whether an exit from idle took far longer than its state declares. The deepest states take some
@@ -49,21 +49,21 @@ pub fn is_long_exit(time: Nanos, declared: Option<Nanos>) -> bool {
 }
 
 /// The warning about a part that may have another reason.
-fn suspicion(context: &TraceContext, part: &Part) -> Option<Warning> {
+fn find_suspicion(context: &TraceContext, part: &Part) -> Option<Warning> {
     match part.cause {
         Cause::IdleExit { state } => {
             let declared = state.and_then(|state| context.coverage.idle_latencies.get(&state));
-            is_long_exit(part.span(), declared.copied()).then_some(Warning::LongIdleExit)
+            is_long_exit(part.duration(), declared.copied()).then_some(Warning::LongIdleExit)
         }
         // Elsewhere in the kernel, interrupts may have been disabled.
         Cause::OwnExecution { mode: CpuMode::User | CpuMode::Unknown }
         | Cause::NonPreemptible { mode: CpuMode::User, .. }
         | Cause::TimerIrqDelay { mode: CpuMode::User, .. } => {
-            let within = |wait: &&crate::steal::DelayedTimer| {
+            let overlaps_part = |wait: &&crate::steal::DelayedTimer| {
                 Some(wait.cpu) == part.cpu
                     && wait.to.min(part.to) - wait.from.max(part.from) >= SHORTEST
             };
-            context.waits.iter().find(within).map(|_| Warning::Silent)
+            context.waits.iter().find(overlaps_part).map(|_| Warning::Silent)
         }
         _ => None,
     }

@@ -12,12 +12,12 @@ use punctual_core::{Event, EventKind, MonotonicNs};
 const SEARCHED_EVENTS: usize = 64;
 
 /// The stop at this instant: by a signal or a debugger, shown by the state, or by the freezer.
-pub fn stop<'t>(
+pub fn find_stop<'t>(
     context: &TraceContext,
     timeline: &'t ThreadTimeline,
     at: MonotonicNs,
 ) -> Option<&'t ThreadSpan> {
-    let span = timeline.span(at)?;
+    let span = timeline.span_at(at)?;
     match span.doing {
         ThreadState::Stopped => Some(span),
         ThreadState::Sleeping => is_frozen(context, timeline, span).then_some(span),
@@ -41,16 +41,17 @@ fn interrupted_call(
 ) -> Option<MonotonicNs> {
     let end = timeline.runs.partition_point(|place| context.events[*place as usize].at <= at);
     let before = timeline.runs.get(..end)?.iter().rev().take(SEARCHED_EVENTS);
-    let own = before.map(|place| &context.events[*place as usize]);
-    let mut own = own.filter(|event| event.tid == timeline.tid);
-    own.find_map(|event| match event.what {
-        EventKind::SyscallExit { result, .. } => Some((event.at, is_interrupted(result))),
-        EventKind::SyscallEnter { .. } | EventKind::PageFault { .. } | EventKind::Point { .. } => {
-            Some((event.at, false))
-        }
-        _ => None,
-    })
-    .and_then(|(at, interrupted)| interrupted.then_some(at))
+    let run_events = before.map(|place| &context.events[*place as usize]);
+    let mut own_events = run_events.filter(|event| event.tid == timeline.tid);
+    own_events
+        .find_map(|event| match event.what {
+            EventKind::SyscallExit { result, .. } => Some((event.at, is_interrupted(result))),
+            EventKind::SyscallEnter { .. }
+            | EventKind::PageFault { .. }
+            | EventKind::Point { .. } => Some((event.at, false)),
+            _ => None,
+        })
+        .and_then(|(at, interrupted)| interrupted.then_some(at))
 }
 
 /// The task that stopped the thread: the sender of the last signal that stops it or its process or,
@@ -61,9 +62,9 @@ pub(crate) fn stopped_by(
     stop: &ThreadSpan,
 ) -> Option<Tid> {
     if stop.doing == ThreadState::Stopped
-        && let Some(place) = signal(context, timeline, stop.from)
+        && let Some(place) = stop_signal(context, timeline, stop.from)
     {
-        return sender(context, &context.events[place]);
+        return signal_sender(context, &context.events[place]);
     }
     let returned = interrupted_call(context, timeline, stop.from)?;
     let end = timeline.wakes.partition_point(|wake| wake.at <= returned);
@@ -73,7 +74,7 @@ pub(crate) fn stopped_by(
 }
 
 /// The index of the signal that stopped the thread.
-pub fn signal(
+pub(crate) fn stop_signal(
     context: &TraceContext,
     timeline: &ThreadTimeline,
     stopped: MonotonicNs,
@@ -99,7 +100,7 @@ pub fn signal(
 }
 
 /// The running task, unless in an interrupt.
-fn sender(context: &TraceContext, event: &Event) -> Option<Tid> {
-    let by_interrupt = context.interrupt(event.cpu, event.at).is_some();
+fn signal_sender(context: &TraceContext, event: &Event) -> Option<Tid> {
+    let by_interrupt = context.interrupt_at(event.cpu, event.at).is_some();
     (event.tid != Tid::IDLE && !by_interrupt).then_some(event.tid)
 }

@@ -7,7 +7,7 @@ mod mutants;
 mod observer;
 mod stops;
 
-use super::properties::check;
+use super::properties::check_explanation;
 use super::*;
 use crate::threads::Interrupt;
 use punctual_core::event::InterfaceName;
@@ -29,13 +29,13 @@ fn interval(due: i64, woke: i64, kind: StartKind) -> LatencyInterval {
 }
 
 fn coverage() -> Coverage {
-    Coverage::between(MonotonicNs(0), MonotonicNs(1))
+    Coverage::from_span(MonotonicNs(0), MonotonicNs(1))
 }
 
 fn explain_with(interval: LatencyInterval, coverage: &Coverage, events: &[Event]) -> Explanation {
-    let gaps = Gaps::of(events.iter().copied());
-    let explanation = explain(interval, events, coverage, &gaps);
-    check(&explanation, events);
+    let gaps = Gaps::from_events(events.iter().copied());
+    let explanation = explain_sample(interval, events, coverage, &gaps);
+    check_explanation(&explanation, events);
     explanation
 }
 
@@ -52,14 +52,18 @@ fn explain_interval(from: i64, to: i64, events: &str) -> Explanation {
 
 /// The parts: the cause and the time in ns.
 fn causes(explanation: &Explanation) -> Vec<String> {
-    explanation.parts.iter().map(|part| format!("{:?} {}", part.cause, part.span().ns())).collect()
+    explanation
+        .parts
+        .iter()
+        .map(|part| format!("{:?} {}", part.cause, part.duration().ns()))
+        .collect()
 }
 
 /// The time of all causes whose text begins like this.
 fn time_of(explanation: &Explanation, cause: &str) -> i64 {
     let parts = explanation.parts.iter();
     let parts = parts.filter(|part| format!("{:?}", part.cause).starts_with(cause));
-    parts.map(|part| part.span().ns()).sum()
+    parts.map(|part| part.duration().ns()).sum()
 }
 
 fn has(explanation: &Explanation, cause: &str) -> bool {
@@ -152,7 +156,7 @@ fn a_softirq_in_a_preempting_task_is_a_cause_of_its_own() {
         200 switch S -> 7/19",
     );
     assert_lines(
-        explanation.totals(),
+        explanation.totals_by_cause(),
         "(Preempted { by: Tid(9), prio: 0 }, 60ns)
         (Interrupt(Soft(3)), 30ns)
         (Interrupt(Vector(236)), 10ns)
@@ -453,10 +457,10 @@ fn slow_switch(steal: Option<Nanos>, switched: Nanos, others: &str) -> Explanati
         timer(served, 0)
     );
     events.sort_by_key(|event| event.at);
-    let gaps = Gaps::of(events.iter().copied());
+    let gaps = Gaps::from_events(events.iter().copied());
     let coverage = Coverage { steal, idle_latencies: [(0, Nanos::ZERO)].into(), ..coverage() };
     let explanation =
-        explain(interval(due, chosen + 4_980, StartKind::Timer), &events, &coverage, &gaps);
+        explain_sample(interval(due, chosen + 4_980, StartKind::Timer), &events, &coverage, &gaps);
     assert!(explanation.adds_up());
     explanation
 }
@@ -497,7 +501,9 @@ fn the_steal_clock_covers_no_more_than_it_counted() {
     let steal_of = |steal| {
         let both = slow_switch(Some(Nanos(steal)), Nanos(second), "");
         let is_steal = both.parts.iter().any(|part| {
-            part.cause == Cause::Steal && part.span() > Nanos::MILLI && part.span().ns() >= first
+            part.cause == Cause::Steal
+                && part.duration() > Nanos::MILLI
+                && part.duration().ns() >= first
         });
         (time_of(&both, "Steal"), is_steal, both.warnings)
     };
@@ -622,7 +628,7 @@ fn a_packet_is_traced_from_the_device_to_the_socket() {
     let woken = "230 waking 7/19; 235 napi_poll 2 64; 240";
     let (step, before) =
         explained("", "softirq_entry 3", &format!("{woken} softirq_exit 3; 250 switch R -> 7/19"));
-    let device = InterfaceName::of(b"eth0");
+    let device = InterfaceName::from_bytes(b"eth0");
     let received = Some(ReceivedPacket { at: MonotonicNs(215), device, bytes: 84 });
     let socket = Some(Socket { at: MonotonicNs(225), family: 2, protocol: 17 });
     let poll = Some((MonotonicNs(235), 2));
@@ -720,9 +726,9 @@ fn a_timer_waits_for_the_thread_of_its_softirq() {
             530 switch S -> 7"
         );
         let explanation = explain_timer(100, 540, &events);
-        let longest = explanation.parts.iter().max_by_key(|part| part.span()).expect("parts");
+        let longest = explanation.parts.iter().max_by_key(|part| part.duration()).expect("parts");
         assert_eq!(longest.cause, Cause::Preempted { by: Tid(5), prio: 98 }, "{explanation:#?}");
-        assert_eq!(longest.span(), Nanos(394));
+        assert_eq!(longest.duration(), Nanos(394));
     }
 }
 

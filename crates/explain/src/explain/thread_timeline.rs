@@ -1,6 +1,6 @@
 //! The timeline of one thread: its states and its waits, in lists searched by instant.
 
-use super::{covering, switched_to};
+use super::{find_covering, switched_to};
 use crate::threads::{ThreadSpan, WakeMark, WindowLanes, may_be_in_switch};
 use punctual_core::event::{Futex, Group, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
@@ -59,7 +59,7 @@ pub struct LockWait {
 }
 
 impl ThreadTimeline {
-    pub fn of(
+    pub fn from_events(
         tid: Tid,
         lanes: &WindowLanes,
         events: &[Event],
@@ -74,33 +74,33 @@ impl ThreadTimeline {
         };
         let mut open = OpenActivities::default();
         for (place, event) in events.iter().enumerate() {
-            timeline.look(place as u32, event, &mut open);
+            timeline.add_event(place as u32, event, &mut open);
         }
-        open.end(until, &mut timeline);
+        open.close_all(until, &mut timeline);
         timeline.locks.sort_by_key(|wait| wait.from);
         timeline
     }
 
-    fn look(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
+    fn add_event(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
         let (tid, own) = (self.tid, event.tid == self.tid);
         match event.what {
             EventKind::Waking { task, prio, .. } if task == tid => {
                 self.about.push(place);
                 open.is_woken = open.left.is_none_or(|state| state == TaskState::Sleeping);
-                self.has_priority(event.at, prio);
+                self.note_priority(event.at, prio);
             }
             EventKind::Wakeup { task, prio, .. } if task == tid => {
                 self.about.push(place);
                 open.is_woken = open.left.is_none_or(|state| state == TaskState::Sleeping);
                 self.enqueued.push((event.at, event.cpu));
-                self.has_priority(event.at, prio);
+                self.note_priority(event.at, prio);
             }
             EventKind::Migrate { task, .. } if task == tid => {
                 self.about.push(place);
                 self.moves.push((event.tid, event.at, event.cpu));
             }
             EventKind::PiSetPrio { task, new, .. } if task == tid => {
-                self.has_priority(event.at, new)
+                self.note_priority(event.at, new)
             }
             // For any task: the tasks of a group are unthrottled together.
             EventKind::Unthrottled { .. }
@@ -111,9 +111,9 @@ impl ThreadTimeline {
             EventKind::Switch { next, next_prio, .. } if next == tid => {
                 self.about.push(place);
                 self.runs.push(place);
-                self.has_priority(event.at, next_prio);
+                self.note_priority(event.at, next_prio);
                 self.let_go(event.at, open);
-                open.comes(event.at);
+                open.on_switch_in(event.at);
                 let (from, woken) = (event.at, open.is_woken);
                 let leaves = Some(event.tid).filter(|leaves| *leaves != tid);
                 open.switch = leaves.map(|leaves| Switching {
@@ -134,7 +134,7 @@ impl ThreadTimeline {
             self.runs.push(place);
         }
         if own {
-            self.does(place, event, open);
+            self.add_own_event(place, event, open);
         }
     }
 
@@ -144,18 +144,18 @@ impl ThreadTimeline {
 
     /// The task that got its CPU when the quota of its group throttled it.
     pub(crate) fn held_at(&self, at: MonotonicNs) -> Option<Tid> {
-        covering(&self.held, at, |(from, to, _)| (*from, *to)).map(|(.., instead)| *instead)
+        find_covering(&self.held, at, |(from, to, _)| (*from, *to)).map(|(.., instead)| *instead)
     }
 
     /// Adds an event of the thread itself, by the event's group.
-    fn does(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
+    fn add_own_event(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
         if open.ends_fault(event) {
             open.goes_on_page_by_page(event);
             self.faults.extend(open.fault_until(event.at));
         }
         match event.what.group() {
-            Some(Group::Sched) => self.schedules(place, event, open),
-            Some(Group::Futex | Group::Lock) => self.locks(place, event, open),
+            Some(Group::Sched) => self.add_sched_event(place, event, open),
+            Some(Group::Futex | Group::Lock) => self.add_lock_event(place, event, open),
             Some(Group::Fault | Group::Page) => self.needs_memory(place, event, open),
             Some(Group::Syscall) if matches!(event.what, EventKind::SyscallExit { .. }) => {
                 self.returns.push((event.at, place));
@@ -164,14 +164,14 @@ impl ThreadTimeline {
         }
     }
 
-    fn schedules(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
+    fn add_sched_event(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
         let at = event.at;
         match event.what {
             EventKind::Switch { prev_prio, prev_state, next, .. } if next != self.tid => {
                 self.about.push(place);
-                self.has_priority(at, prev_prio);
+                self.note_priority(at, prev_prio);
                 open.held = (prev_state == TaskState::Throttled).then_some((at, event.cpu, next));
-                open.leaves(at, prev_state, self);
+                open.on_switch_out(at, prev_state, self);
                 (open.is_woken, open.left) = (false, Some(prev_state));
             }
             EventKind::PiSetPrio { task, .. } => self.lent.push((at, task)),
@@ -179,7 +179,7 @@ impl ThreadTimeline {
         }
     }
 
-    fn locks(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
+    fn add_lock_event(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
         let at = event.at;
         let wait = |from, kernel, pi| LockWait { from, to: at, kernel, pi };
         match event.what {
@@ -218,15 +218,15 @@ impl ThreadTimeline {
         }
     }
 
-    fn has_priority(&mut self, at: MonotonicNs, prio: i16) {
+    fn note_priority(&mut self, at: MonotonicNs, prio: i16) {
         if self.prios.last().is_none_or(|(_, last)| *last != prio) {
             self.prios.push((at, prio));
         }
     }
 
     /// The span at this instant.
-    pub fn span(&self, at: MonotonicNs) -> Option<&ThreadSpan> {
-        covering(&self.spans, at, |span| (span.from, span.to))
+    pub(crate) fn span_at(&self, at: MonotonicNs) -> Option<&ThreadSpan> {
+        find_covering(&self.spans, at, |span| (span.from, span.to))
     }
 
     /// The wake-up that ends the wait at this instant.
@@ -248,7 +248,7 @@ impl ThreadTimeline {
 
     /// The innermost wait for a lock that it was in: a lock inside the kernel is within a futex
     /// call.
-    pub fn lock(&self, at: MonotonicNs) -> Option<LockWait> {
+    pub(crate) fn lock_wait_at(&self, at: MonotonicNs) -> Option<LockWait> {
         let begun = self.locks.partition_point(|wait| wait.from <= at);
         // At most one of each kind is open, so the nearest two are enough.
         self.locks[..begun].iter().rev().take(NEAREST).find(|wait| at < wait.to).copied()
@@ -256,25 +256,25 @@ impl ThreadTimeline {
 
     /// Whether it was reclaiming memory.
     pub(crate) fn reclaims_at(&self, at: MonotonicNs) -> bool {
-        covering(&self.reclaims, at, |ends| *ends).is_some()
+        find_covering(&self.reclaims, at, |ends| *ends).is_some()
     }
 
     /// Whether it was in a page fault.
     pub(crate) fn faults_at(&self, at: MonotonicNs) -> bool {
-        covering(&self.faults, at, |ends| *ends).is_some()
+        find_covering(&self.faults, at, |ends| *ends).is_some()
     }
 
     /// Whether its CPU was switching to it.
     pub(crate) fn is_in_switch(&self, at: MonotonicNs) -> bool {
-        covering(&self.switches, at, |ends| *ends).is_some()
+        find_covering(&self.switches, at, |ends| *ends).is_some()
     }
 
     /// Its priority, if an event shows it.
-    pub fn prio(&self, at: MonotonicNs) -> Option<i16> {
-        let known = self.prios.partition_point(|(since, _)| *since <= at);
+    pub(crate) fn priority_at(&self, at: MonotonicNs) -> Option<i16> {
+        let known_count = self.prios.partition_point(|(since, _)| *since <= at);
         // The next recorded priority held before, unless it changed and that event was lost as
         // well.
-        self.prios.get(known.saturating_sub(1)).map(|(_, prio)| *prio)
+        self.prios.get(known_count.saturating_sub(1)).map(|(_, prio)| *prio)
     }
 
     /// Instants at which its priority changed.
@@ -390,7 +390,7 @@ impl OpenActivities {
     }
 
     /// The thread leaves its CPU. A fault in which it waits continues.
-    fn leaves(&mut self, at: MonotonicNs, state: TaskState, timeline: &mut ThreadTimeline) {
+    fn on_switch_out(&mut self, at: MonotonicNs, state: TaskState, timeline: &mut ThreadTimeline) {
         match &mut self.fault {
             Some(fault) if at - fault.from <= fault.longest && state == TaskState::Blocked => {
                 fault.away = true
@@ -400,14 +400,14 @@ impl OpenActivities {
     }
 
     /// The thread gets a CPU: a fault in which it waited continues.
-    fn comes(&mut self, at: MonotonicNs) {
+    fn on_switch_in(&mut self, at: MonotonicNs) {
         if let Some(fault) = self.fault.as_mut().filter(|fault| fault.away) {
             fault.longest = (at - fault.from) + FAULT;
             fault.away = false;
         }
     }
 
-    fn end(mut self, until: MonotonicNs, timeline: &mut ThreadTimeline) {
+    fn close_all(mut self, until: MonotonicNs, timeline: &mut ThreadTimeline) {
         let wait = |from, kernel, pi| LockWait { from, to: until, kernel, pi };
         timeline.locks.extend(self.futex.map(|(from, pi)| wait(from, false, pi)));
         timeline.locks.extend(self.kernel.map(|from| wait(from, true, false)));

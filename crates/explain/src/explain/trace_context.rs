@@ -2,7 +2,7 @@
 
 use super::thread_timeline::{FAULT, ThreadTimeline};
 use super::{CpuMode, LatencyInterval};
-use super::{covering, switched_to};
+use super::{find_covering, switched_to};
 use crate::gaps::Gaps;
 use crate::steal::{self, DelayedTimer, Hole};
 use crate::threads::{Coverage, CpuLane, CpuSpan, Interrupt, LaneWindows, Tracker, WindowLanes};
@@ -53,7 +53,7 @@ pub struct TraceContext<'e> {
 }
 
 impl<'e> TraceContext<'e> {
-    pub fn of(
+    pub fn from_events(
         interval: LatencyInterval,
         events: &'e [Event],
         coverage: &Coverage,
@@ -71,70 +71,73 @@ impl<'e> TraceContext<'e> {
         let waits = if interval.woke - interval.due < steal::SHORTEST {
             Vec::new()
         } else {
-            steal::waits(events)
+            steal::delayed_timers(events)
         };
-        let interrupts = lanes.cpus.iter().map(|(cpu, lane)| (*cpu, flattened(lane))).collect();
+        let interrupts =
+            lanes.cpus.iter().map(|(cpu, lane)| (*cpu, flatten_interrupts(lane))).collect();
         TraceContext {
             interval,
             events,
             contradictions: warnings.contradictions,
             lanes,
             until,
-            holes: holes(interval, events, &waits),
+            holes: find_holes(interval, events, &waits),
             waits,
             coverage,
             interrupts,
-            places: places(events),
+            places: places_by_cpu(events),
             began,
-            calls: calls(events),
-            signals: signals(events),
+            calls: first_calls(events),
+            signals: signal_places(events),
             timelines: RefCell::default(),
         }
     }
 
     /// The timeline of a thread; `None` beyond the limit.
-    pub fn timeline(&self, tid: Tid) -> Option<Rc<ThreadTimeline>> {
+    pub(crate) fn thread_timeline(&self, tid: Tid) -> Option<Rc<ThreadTimeline>> {
         if let Some(known) = self.timelines.borrow().get(&tid) {
             return Some(known.clone());
         }
         if self.timelines.borrow().len() >= TIMELINES {
             return None;
         }
-        let timeline = Rc::new(ThreadTimeline::of(tid, &self.lanes, self.events, self.until));
+        let timeline =
+            Rc::new(ThreadTimeline::from_events(tid, &self.lanes, self.events, self.until));
         self.timelines.borrow_mut().insert(tid, timeline.clone());
         Some(timeline)
     }
 
     /// The indices of a CPU's events, ascending.
-    pub fn on(&self, cpu: u16) -> &[u32] {
+    pub(crate) fn places_on_cpu(&self, cpu: u16) -> &[u32] {
         self.places.get(usize::from(cpu)).map_or(&[], Vec::as_slice)
     }
 
     /// The task on a CPU at this instant.
     pub fn on_cpu(&self, cpu: u16, at: MonotonicNs) -> Option<&CpuSpan> {
-        covering(&self.lanes.cpus.get(&cpu)?.ran, at, |span| (span.from, span.to))
+        find_covering(&self.lanes.cpus.get(&cpu)?.ran, at, |span| (span.from, span.to))
     }
 
     /// The innermost interrupt served on a CPU at each instant.
-    pub fn served(&self, cpu: u16) -> &[(MonotonicNs, MonotonicNs, Interrupt)] {
+    pub(crate) fn served_interrupts(&self, cpu: u16) -> &[(MonotonicNs, MonotonicNs, Interrupt)] {
         self.interrupts.get(&cpu).map_or(&[], Vec::as_slice)
     }
 
     /// The interrupt being served there.
-    pub fn interrupt(&self, cpu: u16, at: MonotonicNs) -> Option<Interrupt> {
-        covering(self.served(cpu), at, |(from, to, _)| (*from, *to)).map(|(_, _, what)| *what)
+    pub(crate) fn interrupt_at(&self, cpu: u16, at: MonotonicNs) -> Option<Interrupt> {
+        find_covering(self.served_interrupts(cpu), at, |(from, to, _)| (*from, *to))
+            .map(|(_, _, what)| *what)
     }
 
     /// The idle state that the CPU was in.
     pub fn idle_state(&self, cpu: u16, at: MonotonicNs) -> Option<u32> {
-        covering(&self.lanes.cpus.get(&cpu)?.idle, at, |span| (span.from, span.to))
+        find_covering(&self.lanes.cpus.get(&cpu)?.idle, at, |span| (span.from, span.to))
             .map(|span| span.state)
     }
 
     /// The mode of a task that ran on this CPU with interrupts disabled: without recorded system
     /// calls, the interrupt at its end shows it.
     pub(crate) fn mode_until_interrupt(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
-        match self.mode(tid, cpu, at) {
+        match self.mode_at(tid, cpu, at) {
             known if self.calls.contains_key(&tid) => known,
             known => {
                 self.found_after(tid, cpu, at).map_or(known, |found| self.mode_of(found, tid, cpu))
@@ -146,7 +149,7 @@ impl<'e> TraceContext<'e> {
     /// call.
     pub(crate) fn own_mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
         if self.calls.contains_key(&tid) {
-            return self.mode(tid, cpu, at);
+            return self.mode_at(tid, cpu, at);
         }
         let found = self.found_before(tid, cpu, at);
         found.map_or_else(
@@ -156,13 +159,13 @@ impl<'e> TraceContext<'e> {
     }
 
     /// The mode of a task that ran on this CPU.
-    pub fn mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
+    pub(crate) fn mode_at(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
         let first = self.calls.get(&tid);
         let lane = self.lanes.threads.get(&tid);
-        let within =
-            lane.and_then(|lane| covering(&lane.syscalls, at, |span| (span.from, span.to)));
+        let current_call =
+            lane.and_then(|lane| find_covering(&lane.syscalls, at, |span| (span.from, span.to)));
         let left = || first.copied().flatten().filter(|(to, _)| at < *to).map(|(_, number)| number);
-        match within.map(|span| span.number).or_else(left) {
+        match current_call.map(|span| span.number).or_else(left) {
             Some(number) => CpuMode::Syscall(number),
             None if first.is_none() => {
                 let found =
@@ -200,9 +203,9 @@ impl<'e> TraceContext<'e> {
         cpu: u16,
         at: MonotonicNs,
     ) -> Option<(MonotonicNs, Option<u32>)> {
-        let places = self.on(cpu);
+        let places = self.places_on_cpu(cpu);
         let end = places.partition_point(|place| self.events[*place as usize].at <= at);
-        found(places[..end].iter().rev().map(|place| &self.events[*place as usize]), tid)
+        interrupted_mode(places[..end].iter().rev().map(|place| &self.events[*place as usize]), tid)
     }
 
     /// The state of the task at the next interrupt, if it has the CPU until then.
@@ -212,9 +215,9 @@ impl<'e> TraceContext<'e> {
         cpu: u16,
         at: MonotonicNs,
     ) -> Option<(MonotonicNs, Option<u32>)> {
-        let places = self.on(cpu);
+        let places = self.places_on_cpu(cpu);
         let first = places.partition_point(|place| self.events[*place as usize].at <= at);
-        found(places[first..].iter().map(|place| &self.events[*place as usize]), tid)
+        interrupted_mode(places[first..].iter().map(|place| &self.events[*place as usize]), tid)
     }
 
     /// Whether the last event of a task on its CPU, except interrupts, belongs to a page fault.
@@ -223,7 +226,7 @@ impl<'e> TraceContext<'e> {
     }
 
     fn fault_before(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Option<MonotonicNs> {
-        let places = self.on(cpu);
+        let places = self.places_on_cpu(cpu);
         let end = places.partition_point(|place| self.events[*place as usize].at <= at);
         let before = places[..end]
             .iter()
@@ -250,8 +253,8 @@ impl<'e> TraceContext<'e> {
     }
 
     /// The hole at this instant: the hypervisor had taken the machine, or this CPU.
-    pub(crate) fn hole(&self, cpu: Option<u16>, at: MonotonicNs) -> Option<&Hole> {
-        covering(&self.holes, at, |hole| (hole.from, hole.to))
+    pub(crate) fn hole_at(&self, cpu: Option<u16>, at: MonotonicNs) -> Option<&Hole> {
+        find_covering(&self.holes, at, |hole| (hole.from, hole.to))
             .filter(|hole| hole.cpu.is_none() || hole.cpu == cpu)
     }
 
@@ -270,8 +273,14 @@ impl<'e> TraceContext<'e> {
     }
 
     /// The kernel stack of a task, taken by an interrupt during a piece or at its end.
-    pub fn stack(&self, cpu: u16, tid: Tid, from: MonotonicNs, to: MonotonicNs) -> Option<StackId> {
-        let places = self.on(cpu);
+    pub fn kernel_stack(
+        &self,
+        cpu: u16,
+        tid: Tid,
+        from: MonotonicNs,
+        to: MonotonicNs,
+    ) -> Option<StackId> {
+        let places = self.places_on_cpu(cpu);
         let event = |place: &u32| &self.events[*place as usize];
         let first = places.partition_point(|place| event(place).at <= from);
         let end = places.partition_point(|place| event(place).at <= to);
@@ -285,9 +294,9 @@ impl<'e> TraceContext<'e> {
     }
 
     /// The number of events missing within the interval.
-    pub fn lost(&self) -> u64 {
-        let within = self.lanes.gaps.iter().filter(|gap| gap.to >= self.interval.due);
-        within.fold(self.lanes.left_out, |sum, gap| sum.saturating_add(gap.count))
+    pub fn lost_count(&self) -> u64 {
+        let interval_gaps = self.lanes.gaps.iter().filter(|gap| gap.to >= self.interval.due);
+        interval_gaps.fold(self.lanes.left_out, |sum, gap| sum.saturating_add(gap.count))
     }
 
     /// Whether the thread got a CPU within the interval without a switch that shows it.
@@ -304,18 +313,18 @@ impl<'e> TraceContext<'e> {
 }
 
 /// When the machine or the sample's CPU was taken within the sample; without overlaps.
-fn holes(interval: LatencyInterval, events: &[Event], waits: &[DelayedTimer]) -> Vec<Hole> {
+fn find_holes(interval: LatencyInterval, events: &[Event], waits: &[DelayedTimer]) -> Vec<Hole> {
     // Shorter ones are ignored.
     if interval.woke - interval.due < steal::SHORTEST {
         return Vec::new();
     }
-    let mut holes: Vec<Hole> = steal::holes(events);
-    let apart = |hole: &Hole, holes: &[Hole]| {
+    let mut holes: Vec<Hole> = steal::find_holes(events);
+    let is_apart = |hole: &Hole, holes: &[Hole]| {
         holes.iter().all(|other| hole.to <= other.from || other.to <= hole.from)
     };
     let alone: Vec<Hole> = steal::holes_of(interval.cpu, waits)
         .into_iter()
-        .filter(|hole| apart(hole, &holes))
+        .filter(|hole| is_apart(hole, &holes))
         .collect();
     holes.extend(alone);
     holes.sort_by_key(|hole| hole.from);
@@ -326,7 +335,7 @@ fn holes(interval: LatencyInterval, events: &[Event], waits: &[DelayedTimer]) ->
 
 /// The first of these events of one CPU that shows the mode of the interrupted task, up to a
 /// switch.
-fn found<'e>(
+fn interrupted_mode<'e>(
     events: impl Iterator<Item = &'e Event>,
     tid: Tid,
 ) -> Option<(MonotonicNs, Option<u32>)> {
@@ -337,12 +346,12 @@ fn found<'e>(
     })
 }
 
-fn signals(events: &[Event]) -> Vec<usize> {
+fn signal_places(events: &[Event]) -> Vec<usize> {
     let is = |event: &Event| matches!(event.what, EventKind::Signal { .. });
     (0..events.len()).filter(|place| is(&events[*place])).collect()
 }
 
-fn places(events: &[Event]) -> Vec<Vec<u32>> {
+fn places_by_cpu(events: &[Event]) -> Vec<Vec<u32>> {
     let mut places: Vec<Vec<u32>> = Vec::new();
     for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU)
     {
@@ -356,7 +365,7 @@ fn places(events: &[Event]) -> Vec<Vec<u32>> {
 }
 
 /// Nested interrupts as segments with the innermost one served.
-fn flattened(lane: &CpuLane) -> Vec<(MonotonicNs, MonotonicNs, Interrupt)> {
+fn flatten_interrupts(lane: &CpuLane) -> Vec<(MonotonicNs, MonotonicNs, Interrupt)> {
     let mut out: Vec<(MonotonicNs, MonotonicNs, Interrupt)> = Vec::new();
     let mut open: Vec<(MonotonicNs, Interrupt)> = Vec::new();
     let mut now = MonotonicNs(i64::MIN);
@@ -385,7 +394,7 @@ fn flattened(lane: &CpuLane) -> Vec<(MonotonicNs, MonotonicNs, Interrupt)> {
 
 /// Threads with recorded system calls. If the first event is an exit, the thread was in that call
 /// before.
-fn calls(events: &[Event]) -> HashMap<Tid, Option<(MonotonicNs, u32)>> {
+fn first_calls(events: &[Event]) -> HashMap<Tid, Option<(MonotonicNs, u32)>> {
     let mut calls = HashMap::new();
     for event in events {
         match event.what {

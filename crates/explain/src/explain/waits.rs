@@ -10,15 +10,15 @@ use punctual_core::{Event, Tid};
 const DEPTH: usize = 6;
 
 /// The parts of the sample, following waits for other tasks.
-pub fn of(context: &TraceContext) -> Vec<Part> {
+pub(crate) fn sample_parts(context: &TraceContext) -> Vec<Part> {
     let interval = context.interval;
     if interval.woke <= interval.due {
         return Vec::new();
     }
-    let Some(timeline) = context.timeline(interval.tid) else { return Vec::new() };
-    let urgency = timeline.prio(interval.woke);
+    let Some(timeline) = context.thread_timeline(interval.tid) else { return Vec::new() };
+    let urgency = timeline.priority_at(interval.woke);
     let (from, to, waiting) = (interval.due, interval.woke, Vec::new());
-    between(
+    followed_parts(
         context,
         &Segment {
             timeline: &timeline,
@@ -33,20 +33,20 @@ pub fn of(context: &TraceContext) -> Vec<Part> {
 }
 
 /// The consecutive parts of a segment, without gaps.
-fn between(context: &TraceContext, segment: &Segment) -> Vec<Part> {
-    let parts = follow(context, segment, parts::of(context, segment));
-    parts.into_iter().map(parts::tidy).collect()
+fn followed_parts(context: &TraceContext, segment: &Segment) -> Vec<Part> {
+    let parts = follow_waits(context, segment, parts::segment_parts(context, segment));
+    parts.into_iter().map(parts::tidy_evidence).collect()
 }
 
 /// Adds to each wait for a task the parts of that task meanwhile, and the resulting causes: a
 /// holder that could not run due to a task of lower priority than the waiting thread, a device that
 /// the other task waited for.
-fn follow(context: &TraceContext, segment: &Segment, parts: Vec<Part>) -> Vec<Part> {
+fn follow_waits(context: &TraceContext, segment: &Segment, parts: Vec<Part>) -> Vec<Part> {
     let mut followed = Vec::with_capacity(parts.len());
     for part in parts {
-        match waited_for(&part).and_then(|tid| meanwhile(context, segment, &part, tid)) {
-            Some(meanwhile) => split(segment, part, meanwhile, &mut followed),
-            None => parts::join(&mut followed, part),
+        match waited_for(&part).and_then(|tid| parts_meanwhile(context, segment, &part, tid)) {
+            Some(meanwhile) => split_wait(segment, part, meanwhile, &mut followed),
+            None => parts::append_part(&mut followed, part),
         }
     }
     followed
@@ -61,27 +61,30 @@ fn waited_for(part: &Part) -> Option<Tid> {
 }
 
 /// The parts of the task during the part; `None` for a cycle of waits, or beyond the maximum depth.
-fn meanwhile(
+fn parts_meanwhile(
     context: &TraceContext,
     segment: &Segment,
     part: &Part,
     tid: Tid,
 ) -> Option<Vec<Part>> {
-    let own = segment.timeline.tid;
-    if tid == own || segment.waiting.contains(&tid) || segment.waiting.len() >= DEPTH {
+    let own_tid = segment.timeline.tid;
+    if tid == own_tid || segment.waiting.contains(&tid) || segment.waiting.len() >= DEPTH {
         return None;
     }
-    let timeline = context.timeline(tid)?;
-    let waiting = segment.waiting.iter().copied().chain([own]).collect();
+    let timeline = context.thread_timeline(tid)?;
+    let waiting = segment.waiting.iter().copied().chain([own_tid]).collect();
     let (kind, cpu, urgency) = (StartKind::Interval, Event::NO_CPU, segment.urgency);
     let (from, to) = (part.from, part.to);
-    Some(between(context, &Segment { timeline: &timeline, kind, cpu, from, to, waiting, urgency }))
+    Some(followed_parts(
+        context,
+        &Segment { timeline: &timeline, kind, cpu, from, to, waiting, urgency },
+    ))
 }
 
 /// The wait in pieces, each with the cause that results from the other task meanwhile.
-fn split(segment: &Segment, wait: Part, meanwhile: Vec<Part>, out: &mut Vec<Part>) {
+fn split_wait(segment: &Segment, wait: Part, meanwhile: Vec<Part>, out: &mut Vec<Part>) {
     for other in meanwhile {
-        let cause = cause(segment, &wait, &other);
+        let cause = resulting_cause(segment, &wait, &other);
         let foreign = cause != wait.cause;
         let evidence = if foreign {
             [&wait.evidence[..], &other.evidence[..]].concat()
@@ -90,14 +93,14 @@ fn split(segment: &Segment, wait: Part, meanwhile: Vec<Part>, out: &mut Vec<Part
         };
         let (from, to, prio) = (other.from, other.to, if foreign { other.prio } else { wait.prio });
         let (cpu, stack) = if foreign { (other.cpu, other.stack) } else { (wait.cpu, wait.stack) };
-        parts::join(
+        parts::append_part(
             out,
             Part { cause, from, to, cpu, prio, stack, evidence, meanwhile: vec![other] },
         );
     }
 }
 
-fn cause(segment: &Segment, wait: &Part, other: &Part) -> Cause {
+fn resulting_cause(segment: &Segment, wait: &Part, other: &Part) -> Cause {
     match (wait.cause, other.cause) {
         (_, Cause::Io { device }) if !matches!(wait.cause, Cause::Lock { .. }) => {
             Cause::Io { device }
@@ -122,22 +125,28 @@ fn cause(segment: &Segment, wait: &Part, other: &Part) -> Cause {
 
 /// For the longest wait for a lock: the holder, then the task that the holder waited for, and so
 /// on.
-pub fn chain(parts: &[Part]) -> Vec<Tid> {
+pub(crate) fn lock_chain(parts: &[Part]) -> Vec<Tid> {
     let mut chain = Vec::new();
     let mut level: Vec<&Part> = parts.iter().collect();
     loop {
         // The thread itself must wait for a lock; its holder may wait for anything.
-        let of = |part: &Part| {
-            if chain.is_empty() { holder(part) } else { holder(part).or(waited_for(part)) }
+        let awaited_task = |part: &Part| {
+            if chain.is_empty() {
+                lock_holder(part)
+            } else {
+                lock_holder(part).or(waited_for(part))
+            }
         };
-        let waits = level.into_iter().filter_map(|part| Some((part, of(part)?)));
-        let Some((longest, tid)) = waits.max_by_key(|(part, _)| part.span()) else { return chain };
+        let waits = level.into_iter().filter_map(|part| Some((part, awaited_task(part)?)));
+        let Some((longest, tid)) = waits.max_by_key(|(part, _)| part.duration()) else {
+            return chain;
+        };
         chain.push(tid);
         level = longest.meanwhile.iter().collect();
     }
 }
 
-fn holder(part: &Part) -> Option<Tid> {
+fn lock_holder(part: &Part) -> Option<Tid> {
     match part.cause {
         Cause::Lock { holder, .. } => holder,
         Cause::Inversion { holder, .. } => Some(holder),

@@ -70,7 +70,7 @@ pub struct Socket {
 
 impl Socket {
     /// Its kind in words (include/linux/socket.h, include/uapi/linux/in.h).
-    pub fn name(self) -> String {
+    pub fn kind_name(self) -> String {
         let name = match (self.family, self.protocol) {
             (1, _) => "UNIX",
             (2 | 10, 6) => "TCP",
@@ -104,7 +104,7 @@ pub enum WaitKind {
 
 impl WaitKind {
     /// Its spelling in JSON.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             WaitKind::Lock => "lock",
             WaitKind::Reclaim => "reclaim",
@@ -125,9 +125,9 @@ pub enum Waker {
 
 impl Waker {
     /// The name of the task or the interrupt.
-    pub fn name(self, names: &Names) -> String {
+    pub fn waker_name(self, names: &Names) -> String {
         match self {
-            Waker::Task(tid) => names.task(tid),
+            Waker::Task(tid) => names.task_name(tid),
             Waker::Interrupt(what) => interrupt_name(what, names).1,
         }
     }
@@ -136,33 +136,37 @@ impl Waker {
 /// The chain, from the thread of the interval back: the first step is the wake-up that ended the
 /// longest of its sleeps. It ends at an interrupt, at a thread already in the chain, and where the
 /// record has no earlier wake-up.
-pub fn chain(context: &TraceContext) -> Vec<WakeUp> {
+pub(crate) fn wakeup_chain(context: &TraceContext) -> Vec<WakeUp> {
     let mut chain: Vec<WakeUp> = Vec::new();
-    let mut next = context.timeline(context.interval.tid).and_then(|own| {
-        let within = |wake: &&WakeMark| wake.at >= context.interval.due;
+    let mut next = context.thread_timeline(context.interval.tid).and_then(|own| {
+        let is_in_interval = |wake: &&WakeMark| wake.at >= context.interval.due;
         let slept = |wake: &&WakeMark| {
             let from = |span: &ThreadSpan| span.from.max(context.interval.due);
             sleep_before(&own, wake.at).map_or(Nanos::ZERO, |span| wake.at - from(span))
         };
-        let longest = own.wakes.iter().filter(within).max_by_key(slept);
-        longest.and_then(|wake| step(context, &own, wake))
+        let longest = own.wakes.iter().filter(is_in_interval).max_by_key(slept);
+        longest.and_then(|wake| wakeup_step(context, &own, wake))
     });
     while let Some(wake_up) = next {
         chain.push(wake_up);
         let Waker::Task(waker) = wake_up.by else { break };
-        let known = chain.iter().any(|earlier| earlier.task == waker);
-        if known || waker == Tid::IDLE || chain.len() >= STEPS {
+        let is_in_chain = chain.iter().any(|earlier| earlier.task == waker);
+        if is_in_chain || waker == Tid::IDLE || chain.len() >= STEPS {
             break;
         }
-        next = context.timeline(waker).and_then(|timeline| {
+        next = context.thread_timeline(waker).and_then(|timeline| {
             let wake = timeline.wakes.iter().rev().find(|wake| wake.at < wake_up.at)?;
-            step(context, &timeline, wake)
+            wakeup_step(context, &timeline, wake)
         });
     }
     chain
 }
 
-fn step(context: &TraceContext, timeline: &ThreadTimeline, wake: &WakeMark) -> Option<WakeUp> {
+fn wakeup_step(
+    context: &TraceContext,
+    timeline: &ThreadTimeline,
+    wake: &WakeMark,
+) -> Option<WakeUp> {
     let proves = |event: &Event| {
         let task = match event.what {
             EventKind::Waking { task, .. } | EventKind::Wakeup { task, .. } => task,
@@ -175,20 +179,20 @@ fn step(context: &TraceContext, timeline: &ThreadTimeline, wake: &WakeMark) -> O
         places.into_iter().find(|place| context.events.get(*place).is_some_and(proves))?;
     // The wake-up of a thread that did not sleep ends no wait.
     let sleep = sleep_before(timeline, wake.at)?;
-    let by = match (sender(context, wake), wake.interrupt) {
+    let waker = match (packet_sender(context, wake), wake.interrupt) {
         (Some(sender), _) => Waker::Task(sender),
         (None, Some(interrupt)) => Waker::Interrupt(interrupt),
         (None, None) => Waker::Task(wake.waker),
     };
-    let seen = sleep.from > context.began;
+    let is_begin_seen = sleep.from > context.began;
     Some(WakeUp {
         task: timeline.tid,
-        wait: wait(timeline, sleep),
-        waited: seen.then(|| wake.at - sleep.from),
+        wait: wait_kind(timeline, sleep),
+        waited: is_begin_seen.then(|| wake.at - sleep.from),
         at: wake.at,
         cpu: wake.cpu,
-        by,
-        packet: packet(context, wake),
+        by: waker,
+        packet: waking_packet(context, wake),
         evidence,
     })
 }
@@ -196,23 +200,23 @@ fn step(context: &TraceContext, timeline: &ThreadTimeline, wake: &WakeMark) -> O
 /// The packet of the softirq that woke the thread, with the last device interrupt before it on its
 /// CPU: on PREEMPT_RT the interrupt's thread, and with a backlog ksoftirqd, run it some time later.
 /// If a thread delivered the packet, its own wake-up is the next step.
-fn packet(context: &TraceContext, wake: &WakeMark) -> Option<Packet> {
-    let socket = socket(context, wake);
-    let softirq = delivery(context, wake);
+fn waking_packet(context: &TraceContext, wake: &WakeMark) -> Option<Packet> {
+    let socket = waking_socket(context, wake);
+    let softirq = packet_delivery(context, wake);
     if softirq.is_none() && socket.is_none() {
         return None;
     }
     let (delivery, irq) = softirq.map_or((None, None), |(began, since)| {
-        (Some(began), announced(&since.collect::<Vec<_>>()))
+        (Some(began), announcing_interrupt(&since.collect::<Vec<_>>()))
     });
-    let poll = poll(context, wake, delivery.is_some());
-    Some(Packet { irq, delivery, received: received(context, wake), socket, poll })
+    let poll = waking_poll(context, wake, delivery.is_some());
+    Some(Packet { irq, delivery, received: received_packet(context, wake), socket, poll })
 }
 
 /// The device interrupt that announced a packet, among the events before its delivery, latest
 /// first: the one whose handler, or the thread that it woke (PREEMPT_RT), raised NET_RX. If that is
 /// not recorded, the latest.
-fn announced(since: &[&Event]) -> Option<(u32, MonotonicNs)> {
+fn announcing_interrupt(since: &[&Event]) -> Option<(u32, MonotonicNs)> {
     let raised = EventKind::SoftirqRaise { vector: NET_RX };
     let Some(raise) = since.iter().position(|event| event.what == raised) else {
         return since.iter().find_map(|event| match event.what {
@@ -238,20 +242,20 @@ fn announced(since: &[&Event]) -> Option<(u32, MonotonicNs)> {
 }
 
 /// The events of a CPU before an instant, latest first.
-fn before<'c>(
+fn events_before<'c>(
     context: &'c TraceContext,
     cpu: u16,
     at: MonotonicNs,
 ) -> impl Iterator<Item = &'c Event> + use<'c> {
-    let here = context.on(cpu);
-    let end = here.partition_point(|place| context.events[*place as usize].at <= at);
-    let places = here[..end].iter().rev().take(SEARCHED_EVENTS);
+    let cpu_places = context.places_on_cpu(cpu);
+    let end = cpu_places.partition_point(|place| context.events[*place as usize].at <= at);
+    let places = cpu_places[..end].iter().rev().take(SEARCHED_EVENTS);
     let events = places.map(|place| &context.events[*place as usize]);
     events.filter(|event| !matches!(event.what, EventKind::Context { .. }))
 }
 
 /// The socket whose waiter was woken: only the wake-up itself follows its event.
-fn socket(context: &TraceContext, wake: &WakeMark) -> Option<Socket> {
+fn waking_socket(context: &TraceContext, wake: &WakeMark) -> Option<Socket> {
     let is_of_it = |event: &&Event| match event.what {
         EventKind::Waking { task, .. }
         | EventKind::Wakeup { task, .. }
@@ -259,7 +263,7 @@ fn socket(context: &TraceContext, wake: &WakeMark) -> Option<Socket> {
         EventKind::IpiSend { .. } => true,
         _ => false,
     };
-    let event = before(context, wake.cpu, wake.at).find(|event| !is_of_it(event))?;
+    let event = events_before(context, wake.cpu, wake.at).find(|event| !is_of_it(event))?;
     match event.what {
         EventKind::SocketReady { family, protocol } => {
             Some(Socket { at: event.at, family, protocol })
@@ -269,12 +273,12 @@ fn socket(context: &TraceContext, wake: &WakeMark) -> Option<Socket> {
 }
 
 /// The last packet passed up in the same softirq or thread.
-fn received(context: &TraceContext, wake: &WakeMark) -> Option<ReceivedPacket> {
+fn received_packet(context: &TraceContext, wake: &WakeMark) -> Option<ReceivedPacket> {
     let is_same = |event: &&Event| {
         !matches!(event.what, EventKind::Switch { .. } | EventKind::SoftirqEntry { vector: NET_RX })
     };
-    let mut here = before(context, wake.cpu, wake.at).take_while(is_same);
-    here.find_map(|event| match event.what {
+    let mut softirq_events = events_before(context, wake.cpu, wake.at).take_while(is_same);
+    softirq_events.find_map(|event| match event.what {
         EventKind::PacketReceived { device, bytes } => {
             Some(ReceivedPacket { at: event.at, device, bytes })
         }
@@ -284,10 +288,14 @@ fn received(context: &TraceContext, wake: &WakeMark) -> Option<ReceivedPacket> {
 
 /// The poll that contains the wake-up: the first that ends after it, before its softirq ends or its
 /// thread leaves.
-fn poll(context: &TraceContext, wake: &WakeMark, softirq: bool) -> Option<(MonotonicNs, u32)> {
-    let here = context.on(wake.cpu);
-    let begin = here.partition_point(|place| context.events[*place as usize].at < wake.at);
-    let after = here[begin..].iter().take(SEARCHED_EVENTS);
+fn waking_poll(
+    context: &TraceContext,
+    wake: &WakeMark,
+    softirq: bool,
+) -> Option<(MonotonicNs, u32)> {
+    let cpu_places = context.places_on_cpu(wake.cpu);
+    let begin = cpu_places.partition_point(|place| context.events[*place as usize].at < wake.at);
+    let after = cpu_places[begin..].iter().take(SEARCHED_EVENTS);
     let mut after = after.map(|place| &context.events[*place as usize]);
     after.find_map(|event| match event.what {
         EventKind::NapiPoll { work, .. } => Some(Some((event.at, work))),
@@ -299,14 +307,14 @@ fn poll(context: &TraceContext, wake: &WakeMark, softirq: bool) -> Option<(Monot
 
 /// The thread of this machine that sent the packet: no device interrupt came between, and it raised
 /// the softirq itself, outside of any interrupt.
-pub(crate) fn sender(context: &TraceContext, wake: &WakeMark) -> Option<Tid> {
-    if packet(context, wake)?.irq.is_some() {
+pub(crate) fn packet_sender(context: &TraceContext, wake: &WakeMark) -> Option<Tid> {
+    if waking_packet(context, wake)?.irq.is_some() {
         return None;
     }
-    let (_, mut since) = delivery(context, wake)?;
+    let (_, mut since) = packet_delivery(context, wake)?;
     let raises = |event: &&Event| event.what == EventKind::SoftirqRaise { vector: NET_RX };
     let at = since.find(raises)?.at;
-    if context.interrupt(wake.cpu, at).is_some() {
+    if context.interrupt_at(wake.cpu, at).is_some() {
         return None;
     }
     context.on_cpu(wake.cpu, at)?.tid.filter(|tid| *tid != Tid::IDLE && *tid != wake.task)
@@ -314,14 +322,14 @@ pub(crate) fn sender(context: &TraceContext, wake: &WakeMark) -> Option<Tid> {
 
 /// The start of the softirq that woke the thread, and the earlier events of its CPU back to the
 /// delivery before.
-fn delivery<'c>(
+fn packet_delivery<'c>(
     context: &'c TraceContext,
     wake: &WakeMark,
 ) -> Option<(MonotonicNs, impl Iterator<Item = &'c Event> + use<'c>)> {
     if wake.interrupt != Some(Interrupt::Soft(NET_RX)) {
         return None;
     }
-    let mut before = before(context, wake.cpu, wake.at);
+    let mut before = events_before(context, wake.cpu, wake.at);
     let is_entry = |event: &&Event| event.what == EventKind::SoftirqEntry { vector: NET_RX };
     let began = before.find(is_entry)?.at;
     let since = |event: &&Event| event.what != EventKind::SoftirqExit { vector: NET_RX };
@@ -330,15 +338,15 @@ fn delivery<'c>(
 
 /// The sleep that a wake-up ended.
 fn sleep_before(timeline: &ThreadTimeline, at: MonotonicNs) -> Option<&ThreadSpan> {
-    let span = timeline.span(MonotonicNs(at.ns() - 1))?;
+    let span = timeline.span_at(MonotonicNs(at.ns() - 1))?;
     let asleep =
         matches!(span.doing, ThreadState::Sleeping | ThreadState::Blocked | ThreadState::LockWait);
     asleep.then_some(span)
 }
 
-fn wait(timeline: &ThreadTimeline, sleep: &ThreadSpan) -> WaitKind {
+fn wait_kind(timeline: &ThreadTimeline, sleep: &ThreadSpan) -> WaitKind {
     let at = sleep.from;
-    if sleep.doing == ThreadState::LockWait || timeline.lock(at).is_some() {
+    if sleep.doing == ThreadState::LockWait || timeline.lock_wait_at(at).is_some() {
         WaitKind::Lock
     } else if timeline.reclaims_at(at) {
         WaitKind::Reclaim

@@ -5,7 +5,7 @@ use punctual_testing::{events, parse_events, parse_names};
 fn found(events: &[Event]) -> Vec<(u32, i64, bool)> {
     let mut wakeups = WakeUps::default();
     events.iter().for_each(|event| wakeups.push(event));
-    let of = |of: &TraceMoment| (of.tid.0, of.span().ns() / 1_000, of.at_least);
+    let of = |of: &TraceMoment| (of.tid.0, of.duration().ns() / 1_000, of.at_least);
     wakeups.finish().0.iter().map(of).collect()
 }
 
@@ -55,12 +55,12 @@ fn nested_noises_divide_a_sample_and_what_is_not_named_is_unknown() {
     let moment = TraceMoment {
         cpu: Some(7),
         noises,
-        ..TraceMoment::until(MomentSource::Osnoise, to, Nanos(34_531), Tid(2_967))
+        ..TraceMoment::from_end(MomentSource::Osnoise, to, Nanos(34_531), Tid(2_967))
     };
     let explanation = explain_stated(&moment, &[]);
     assert!(explanation.adds_up());
     let of = |wanted: Cause| {
-        let totals = explanation.totals();
+        let totals = explanation.totals_by_cause();
         totals.iter().find(|(cause, _)| *cause == wanted).map_or(0, |(_, time)| time.ns())
     };
     assert_eq!(of(Cause::TaskNoise { by: Tid(343) }), 4_740);
@@ -76,7 +76,7 @@ fn an_interrupt_is_the_originator_of_its_thread_and_of_a_kworker_directly_after_
     let thread = |tid, from, own| noise(NoiseKind::Thread(Tid(tid)), from, own);
     let names =
         parse_names("task 343 in 343 irq/179-dcvsh-i; task 85 in 85 kworker/7:0; task 9 in 9 bash");
-    let of = |noises: &[Noise]| originators(noises, &names);
+    let of = |noises: &[Noise]| noise_originators(noises, &names);
     let (own, kworker) = (thread(343, 7_812, 4_740), thread(85, 12_864, 20_990));
     let whole = [irq(179, 2_396), irq(6, 9_062), own, irq(6, 13_907), kworker];
     let [one] = of(&whole)[..] else { panic!("{:?}", of(&whole)) };
@@ -96,14 +96,14 @@ fn an_interrupt_is_the_originator_of_its_thread_and_of_a_kworker_directly_after_
 #[test]
 fn a_marked_sample_is_counted_from_its_own_timer() {
     let to = MonotonicNs(2_110_000);
-    let moment = TraceMoment::until(MomentSource::Marker, to, Nanos(72_000), Tid(7));
+    let moment = TraceMoment::from_end(MomentSource::Marker, to, Nanos(72_000), Tid(7));
     let events = events!(
         "1020us cpu0 7 hrtimer_start 1 expires=2ms
         2068us 0 switch R -> 7/19
         2100us hrtimer_start 1 expires=3ms"
     );
     let anchored = |events: &[Event]| {
-        let found = anchored(&moment, events);
+        let found = anchor_to_timer(&moment, events);
         (found.from.0 / 1_000, found.to.0 / 1_000)
     };
     assert_eq!(anchored(&events), (2_000, 2_072));
@@ -138,7 +138,7 @@ proptest! {
         let (prefix, whole) = (all(&events[..cut.min(events.len())]), all(&events));
         for bound in prefix.iter().filter(|moment| moment.at_least) {
             let same = whole.iter().find(|of| (of.tid, of.from) == (bound.tid, bound.from));
-            prop_assert!(same.is_some_and(|same| same.span() >= bound.span()), "{bound:?}");
+            prop_assert!(same.is_some_and(|same| same.duration() >= bound.duration()), "{bound:?}");
         }
         for moment in &whole {
             let stated = explain_stated(moment, &events);
@@ -157,7 +157,7 @@ proptest! {
             noise(what, *from, *own)
         });
         let (source, to) = (MomentSource::Osnoise, MonotonicNs(100));
-        let until = TraceMoment::until(source, to, Nanos(took), Tid(9));
+        let until = TraceMoment::from_end(source, to, Nanos(took), Tid(9));
         let moment = TraceMoment { noises: noises.collect(), ..until };
         let explanation = explain_stated(&moment, &[]);
         prop_assert!(explanation.adds_up());

@@ -35,23 +35,27 @@ impl Automatic {
     ) -> Option<(IntervalPair, super::MatchedPair)> {
         let EventKind::Point { kind, count, values, .. } = event.what else { return None };
         let value = (count > 0).then_some(values[0]);
-        let seen = IntervalEnd { at: event.at, tid: event.tid, cpu: event.cpu, value };
+        let interval_end = IntervalEnd { at: event.at, tid: event.tid, cpu: event.cpu, value };
         match kind {
-            PointKind::Point => self.passed(point, seen, gaps),
+            PointKind::Point => self.on_point(point, interval_end, gaps),
             PointKind::Begin => {
-                self.scope(point)?.0.from(seen);
+                self.track_scope(point)?.0.from(interval_end);
                 None
             }
             PointKind::End => {
-                let (matcher, figures) = self.scope(point)?;
-                let from = matcher.to(seen)?;
-                let interval = figures.record(from, seen, uncertain(from, seen, gaps));
+                let (matcher, figures) = self.track_scope(point)?;
+                let from = matcher.match_end(interval_end)?;
+                let interval = figures.record_interval(
+                    from,
+                    interval_end,
+                    is_uncertain(from, interval_end, gaps),
+                );
                 Some((IntervalPair::Scope(point), interval))
             }
         }
     }
 
-    fn scope(&mut self, point: PointId) -> Option<&mut (Matcher, PairFigures)> {
+    fn track_scope(&mut self, point: PointId) -> Option<&mut (Matcher, PairFigures)> {
         if self.scopes.len() >= PAIRS && !self.scopes.contains_key(&point) {
             self.untracked += 1;
             return None;
@@ -60,7 +64,7 @@ impl Automatic {
         Some(self.scopes.entry(point).or_insert_with(new))
     }
 
-    fn passed(
+    fn on_point(
         &mut self,
         point: PointId,
         seen: IntervalEnd,
@@ -79,7 +83,7 @@ impl Automatic {
             return None;
         }
         let figures = self.follows.entry((before, point)).or_insert_with(|| PairFigures::new(None));
-        let interval = figures.record(from, seen, uncertain(from, seen, gaps));
+        let interval = figures.record_interval(from, seen, is_uncertain(from, seen, gaps));
         Some((IntervalPair::Follows(before, point), interval))
     }
 
@@ -106,14 +110,14 @@ impl Automatic {
                 lossy,
             }
         });
-        let passed = |point: &PointId| self.passed.get(point).copied().unwrap_or_default();
+        let passed_count = |point: &PointId| self.passed.get(point).copied().unwrap_or_default();
         let follows = self.follows.into_iter().map(|((from, to), figures)| PairResult {
             pair: IntervalPair::Follows(from, to),
             name: format!("{}->{}", name(&from), name(&to)),
             by: PairKey::Thread,
             rule: MatchRule::Next,
-            unmatched_from: passed(&from) - figures.matched(),
-            unmatched_to: passed(&to) - figures.matched(),
+            unmatched_from: passed_count(&from) - figures.matched_count(),
+            unmatched_to: passed_count(&to) - figures.matched_count(),
             overdue: 0,
             lossy,
             figures,
@@ -122,7 +126,7 @@ impl Automatic {
     }
 }
 
-fn uncertain(from: IntervalEnd, to: IntervalEnd, gaps: &Gaps) -> bool {
-    gaps.within(LossScope::of_point(to.tid, to.cpu), from.at.min(to.at), from.at.max(to.at))
+fn is_uncertain(from: IntervalEnd, to: IntervalEnd, gaps: &Gaps) -> bool {
+    gaps.gap_within(LossScope::of_point(to.tid, to.cpu), from.at.min(to.at), from.at.max(to.at))
         .is_some()
 }

@@ -15,7 +15,7 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_core::event::{FunctionId, PointId, Recorded};
 use punctual_core::{Missing, MonotonicNs, Names, Nanos, SeriesData};
 use punctual_stats::Distribution;
-use punctual_stats::summary::{figures, supported};
+use punctual_stats::summary::{percentile_figures, supported_percentiles};
 use punctual_stats::validity::{GatedVerdict, Validity};
 
 /// The number of worst intervals with details.
@@ -27,18 +27,20 @@ pub struct WorstDetail {
     pub explained: usize,
 }
 
-/// The windows around the worst, in the order expected by [`document`].
-pub fn windows(results: &Results, detail: WorstDetail) -> Vec<(MonotonicNs, MonotonicNs)> {
-    let all = results.pairs.iter().map(|pair| &pair.figures);
-    let all = all.chain(results.functions.values().map(|function| &function.calls));
-    all.flat_map(|figures| figures.worst.iter().take(detail.explained.min(detail.worst)))
-        .map(MatchedPair::window)
+/// The windows around the worst, in the order expected by [`build_document`].
+pub fn worst_windows(results: &Results, detail: WorstDetail) -> Vec<(MonotonicNs, MonotonicNs)> {
+    let pair_figures = results.pairs.iter().map(|pair| &pair.figures);
+    let all_figures =
+        pair_figures.chain(results.functions.values().map(|function| &function.calls));
+    all_figures
+        .flat_map(|figures| figures.worst.iter().take(detail.explained.min(detail.worst)))
+        .map(MatchedPair::time_window)
         .collect()
 }
 
-/// The document, without coincidences. `lanes` are those of [`windows`], or empty: then no tasks
-/// are named.
-pub fn document(
+/// The document, without coincidences. `lanes` are those of [`worst_windows`], or empty: then no
+/// tasks are named.
+pub fn build_document(
     results: &Results,
     detail: WorstDetail,
     lanes: &[WindowLanes],
@@ -47,9 +49,12 @@ pub fn document(
 ) -> PairsDocument {
     let missing = recorded.missing.first();
     let mut writer = PairWriter { names, detail, lanes: lanes.iter(), missing };
-    let pairs: Vec<PairSummary> = results.pairs.iter().map(|pair| writer.pair(pair)).collect();
-    let functions =
-        results.functions.iter().map(|(function, figures)| writer.function(*function, figures));
+    let pairs: Vec<PairSummary> =
+        results.pairs.iter().map(|pair| writer.summarize_pair(pair)).collect();
+    let functions = results
+        .functions
+        .iter()
+        .map(|(function, figures)| writer.summarize_function(*function, figures));
     let functions: Vec<FunctionSummary> = functions.collect();
     let limits = pairs
         .iter()
@@ -60,20 +65,20 @@ pub fn document(
         covered: Covered {
             began: recorded.began.ns(),
             ended: recorded.ended.ns(),
-            lost: recorded.lost(),
+            lost: recorded.lost_count(),
             untracked: results.untracked,
         },
-        verdict: VerdictWord::gravest(limits.flatten().map(|limit| limit.verdict)),
+        verdict: VerdictWord::gravest_verdict(limits.flatten().map(|limit| limit.verdict)),
         pairs,
-        scopes: scopes(&results.scopes, names),
+        scopes: summarize_scopes(&results.scopes, names),
         functions,
-        values: results.curves.iter().map(|curve| values(curve, names)).collect(),
+        values: results.curves.iter().map(|curve| summarize_values(curve, names)).collect(),
         coincidences: None,
         findings: recorded
             .findings
             .iter()
             .cloned()
-            .chain(probes::findings(names, &results.functions))
+            .chain(probes::probe_findings(names, &results.functions))
             .collect(),
     }
 }
@@ -86,26 +91,30 @@ struct PairWriter<'a> {
 }
 
 impl PairWriter<'_> {
-    fn pair(&mut self, pair: &PairResult) -> PairSummary {
-        let of = &pair.figures;
+    fn summarize_pair(&mut self, pair: &PairResult) -> PairSummary {
+        let pair_figures = &pair.figures;
         PairSummary {
             name: pair.name.clone(),
             by: pair.by.to_string(),
             rule: pair.rule.to_string(),
-            figures: interval_figures(&of.data),
+            figures: interval_figures(&pair_figures.data),
             unmatched_from: pair.unmatched_from,
             unmatched_to: pair.unmatched_to,
             uncertain: UncertainSummary {
-                count: of.uncertain.count,
-                max: of.uncertain.max.map(Nanos::ns),
+                count: pair_figures.uncertain.count,
+                max: pair_figures.uncertain.max.map(Nanos::ns),
             },
-            limit: limit(of, pair.overdue, pair.lossy, self.missing),
-            worst: self.worst(of),
-            histogram: histogram(&of.data),
+            limit: judge_limit(pair_figures, pair.overdue, pair.lossy, self.missing),
+            worst: self.summarize_worst(pair_figures),
+            histogram: build_histogram(&pair_figures.data),
         }
     }
 
-    fn function(&mut self, function: FunctionId, of: &FunctionFigures) -> FunctionSummary {
+    fn summarize_function(
+        &mut self,
+        function: FunctionId,
+        of: &FunctionFigures,
+    ) -> FunctionSummary {
         let name = self.names.functions.get(function.0 as usize);
         FunctionSummary {
             name: name.map_or_else(|| format!("function {}", function.0), |name| name.name.clone()),
@@ -115,36 +124,38 @@ impl PairWriter<'_> {
             exclusive_unknown: of.exclusive_unknown,
             period: interval_figures(&of.period),
             left: of.left,
-            limit: limit(&of.calls, 0, of.lossy, self.missing),
-            worst: self.worst(&of.calls),
-            histogram: histogram(&of.calls.data),
+            limit: judge_limit(&of.calls, 0, of.lossy, self.missing),
+            worst: self.summarize_worst(&of.calls),
+            histogram: build_histogram(&of.calls.data),
         }
     }
 
-    fn worst(&mut self, of: &PairFigures) -> Vec<WorstInterval> {
+    fn summarize_worst(&mut self, of: &PairFigures) -> Vec<WorstInterval> {
         let WorstDetail { worst, explained } = self.detail;
-        let mut all = Vec::new();
+        let mut worst_intervals = Vec::new();
         for (place, interval) in of.worst.iter().take(worst).enumerate() {
             let lanes = if place < explained { self.lanes.next() } else { None };
-            let (tid, ends) = (interval.tid(), [interval.from.cpu, interval.to.cpu]);
-            all.push(WorstInterval {
-                latency: interval.span().ns(),
+            let (tid, ends) = (interval.end_tid(), [interval.from.cpu, interval.to.cpu]);
+            worst_intervals.push(WorstInterval {
+                latency: interval.duration().ns(),
                 seq: interval.seq,
                 from: interval.from.at.ns(),
                 to: interval.to.at.ns(),
                 tid: tid.0,
-                task: self.names.task(tid),
+                task: self.names.task_name(tid),
                 value: interval.to.value,
-                states: lanes.map(|lanes| ran::states(lanes, tid)).unwrap_or_default(),
-                ran: lanes.map(|lanes| ran::ran(lanes, tid, ends, self.names)).unwrap_or_default(),
+                states: lanes.map(|lanes| ran::state_shares(lanes, tid)).unwrap_or_default(),
+                ran: lanes
+                    .map(|lanes| ran::tasks_in_window(lanes, tid, ends, self.names))
+                    .unwrap_or_default(),
             });
         }
-        all
+        worst_intervals
     }
 }
 
 /// Ordered by exclusive time, the longest first.
-fn scopes(report: &ScopeReport, names: &Names) -> Vec<ScopeSummary> {
+fn summarize_scopes(report: &ScopeReport, names: &Names) -> Vec<ScopeSummary> {
     let summary = |(point, of): (&PointId, &ScopeFigures)| ScopeSummary {
         name: names
             .points
@@ -155,7 +166,7 @@ fn scopes(report: &ScopeReport, names: &Names) -> Vec<ScopeSummary> {
         exclusive: interval_figures(&of.exclusive),
         total: of.total.ns(),
         exclusive_total: of.exclusive_total.ns(),
-        share: report.share(of),
+        share: report.share_of_time(of),
         threads: of.threads.len() as u64,
         recursive: of.recursive,
         overlapping: of.overlapping,
@@ -168,33 +179,33 @@ fn scopes(report: &ScopeReport, names: &Names) -> Vec<ScopeSummary> {
 }
 
 fn interval_figures(data: &SeriesData) -> IntervalFigures {
-    let distribution = Distribution::of(data);
-    let (offered, unsupported_percentiles) = supported(data.count());
+    let distribution = Distribution::from_series(data);
+    let (offered, unsupported_percentiles) = supported_percentiles(data.sample_count());
     IntervalFigures {
-        count: data.count(),
+        count: data.sample_count(),
         min: data.min.map(Nanos::ns),
         mean: data.mean(),
         median: distribution.percentile(50.0).map(Nanos::ns),
         max: data.max.map(Nanos::ns),
         stddev: data.stddev(),
-        percentiles: figures(&distribution, &offered),
+        percentiles: percentile_figures(&distribution, &offered),
         unsupported_percentiles,
     }
 }
 
-fn histogram(data: &SeriesData) -> Vec<(i64, u64)> {
+fn build_histogram(data: &SeriesData) -> Vec<(i64, u64)> {
     let mut before = 0;
-    let curve = Distribution::of(data);
+    let curve = Distribution::from_series(data);
     let bucket = |(edge, cumulative): (Nanos, u64)| {
         let count = cumulative - before;
         before = cumulative;
         (edge.ns(), count)
     };
-    curve.curve().map(bucket).collect()
+    curve.cumulative_curve().map(bucket).collect()
 }
 
 /// Applies the validity of the run: a measurement that was not as requested decides no limit.
-pub fn gate(document: &mut PairsDocument, validity: &Validity) {
+pub fn apply_validity(document: &mut PairsDocument, validity: &Validity) {
     let of_pairs = document.pairs.iter_mut().filter_map(|pair| pair.limit.as_mut());
     let of_functions = document.functions.iter_mut().filter_map(|function| function.limit.as_mut());
     let mut verdicts = Vec::new();
@@ -204,12 +215,12 @@ pub fn gate(document: &mut PairsDocument, validity: &Validity) {
         limit.reason = reason.or(limit.reason.take());
         verdicts.push(verdict);
     }
-    document.verdict = VerdictWord::gravest(verdicts);
+    document.verdict = VerdictWord::gravest_verdict(verdicts);
 }
 
 /// The verdict on a limit. One certain violation decides; without one, it is met only if no event
 /// was lost.
-fn limit(
+fn judge_limit(
     of: &PairFigures,
     overdue: u64,
     lossy: bool,
@@ -228,7 +239,7 @@ fn limit(
         Some(format!(
             "{overdue} were still open at the end of the recording, for longer than the limit"
         ))
-    } else if of.data.count() == 0 {
+    } else if of.data.sample_count() == 0 {
         Some("no interval was measured".to_owned())
     } else {
         None
@@ -246,7 +257,7 @@ fn limit(
     })
 }
 
-fn values(curve: &PointCurve, names: &Names) -> ValueCurve {
+fn summarize_values(curve: &PointCurve, names: &Names) -> ValueCurve {
     let segment = |bucket: &crate::values::ValueBucket| ValueSummary {
         start: bucket.start.ns(),
         count: bucket.count,

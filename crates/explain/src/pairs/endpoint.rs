@@ -4,7 +4,7 @@ use super::PairKey;
 use crate::gaps::{Gaps, LossScope};
 use crate::intervals::IntervalEnd;
 use punctual_core::event::{FunctionId, Names, PointId, PointKind};
-use punctual_core::words::{nearest, suggestion};
+use punctual_core::words::{format_suggestion, nearest_word};
 use punctual_core::{Event, EventKind, Tid};
 use std::collections::HashSet;
 
@@ -62,7 +62,7 @@ enum ValueMeaning {
     Nothing,
 }
 
-const fn kind(
+const fn endpoint_kind(
     name: &'static str,
     alias: &'static str,
     about: ValueMeaning,
@@ -72,57 +72,72 @@ const fn kind(
 }
 
 const KINDS: &[EndpointKind] = &[
-    kind("sched_switch", "switch_in", ValueMeaning::Task, PairKey::Thread),
-    kind("sched_switch_out", "switch_out", ValueMeaning::Task, PairKey::Thread),
-    kind("sched_waking", "waking", ValueMeaning::Task, PairKey::Thread),
-    kind("sched_wakeup", "wakeup", ValueMeaning::Task, PairKey::Thread),
-    kind("sched_migrate_task", "migrate", ValueMeaning::Task, PairKey::Thread),
-    kind("sched_process_fork", "fork", ValueMeaning::Task, PairKey::Thread),
-    kind("sched_process_exec", "exec", ValueMeaning::Task, PairKey::Thread),
-    kind("sched_process_exit", "exit", ValueMeaning::Task, PairKey::Thread),
-    kind("sched_pi_setprio", "pi_setprio", ValueMeaning::Task, PairKey::Thread),
-    kind("signal_generate", "signal", ValueMeaning::Task, PairKey::Thread),
-    kind("irq_handler_entry", "irq_entry", ValueMeaning::Irq, PairKey::Cpu),
-    kind("irq_handler_exit", "irq_exit", ValueMeaning::Irq, PairKey::Cpu),
-    kind("vector_entry", "vector_entry", ValueMeaning::Vector, PairKey::Cpu),
-    kind("vector_exit", "vector_exit", ValueMeaning::Vector, PairKey::Cpu),
-    kind("softirq_raise", "softirq_raise", ValueMeaning::Softirq, PairKey::Cpu),
-    kind("softirq_entry", "softirq_entry", ValueMeaning::Softirq, PairKey::Cpu),
-    kind("softirq_exit", "softirq_exit", ValueMeaning::Softirq, PairKey::Cpu),
-    kind("ipi_send_cpu", "ipi_send", ValueMeaning::Number, PairKey::Value),
-    kind("hrtimer_start", "hrtimer_start", ValueMeaning::Number, PairKey::Value),
-    kind("hrtimer_cancel", "hrtimer_cancel", ValueMeaning::Number, PairKey::Value),
-    kind("hrtimer_expire_entry", "hrtimer_expire", ValueMeaning::Number, PairKey::Value),
-    kind("hrtimer_expire_exit", "hrtimer_expire_exit", ValueMeaning::Number, PairKey::Value),
-    kind("timer_start", "timer_start", ValueMeaning::Number, PairKey::Value),
-    kind("timer_expire_entry", "timer_expire", ValueMeaning::Number, PairKey::Value),
-    kind("timer_expire_exit", "timer_expire_exit", ValueMeaning::Number, PairKey::Value),
-    kind("sys_enter", "syscall_enter", ValueMeaning::Syscall, PairKey::Thread),
-    kind("sys_exit", "syscall_exit", ValueMeaning::Syscall, PairKey::Thread),
-    kind("futex_enter", "futex_enter", ValueMeaning::Number, PairKey::Thread),
-    kind("futex_exit", "futex_exit", ValueMeaning::Nothing, PairKey::Thread),
-    kind("contention_begin", "contention_begin", ValueMeaning::Number, PairKey::Thread),
-    kind("contention_end", "contention_end", ValueMeaning::Number, PairKey::Thread),
-    kind("page_fault", "page_fault", ValueMeaning::Nothing, PairKey::Thread),
-    kind("mm_page_alloc", "page_alloc", ValueMeaning::Nothing, PairKey::Thread),
-    kind("mm_vmscan_direct_reclaim_begin", "reclaim_begin", ValueMeaning::Nothing, PairKey::Thread),
-    kind("mm_vmscan_direct_reclaim_end", "reclaim_end", ValueMeaning::Nothing, PairKey::Thread),
-    kind("kmalloc", "kmalloc", ValueMeaning::Nothing, PairKey::Thread),
-    kind("kmem_cache_alloc", "kmem_cache_alloc", ValueMeaning::Nothing, PairKey::Thread),
-    kind("block_rq_issue", "block_issue", ValueMeaning::Device, PairKey::Value),
-    kind("block_rq_complete", "block_complete", ValueMeaning::Device, PairKey::Value),
-    kind("jbd2_start_commit", "journal_start", ValueMeaning::Device, PairKey::Value),
-    kind("jbd2_end_commit", "journal_end", ValueMeaning::Device, PairKey::Value),
-    kind("mmc_request_start", "mmc_start", ValueMeaning::Nothing, PairKey::Global),
-    kind("mmc_request_done", "mmc_done", ValueMeaning::Nothing, PairKey::Global),
-    kind("workqueue_execute_start", "work_start", ValueMeaning::Symbol, PairKey::Thread),
-    kind("workqueue_execute_end", "work_end", ValueMeaning::Symbol, PairKey::Thread),
-    kind("napi_poll", "napi_poll", ValueMeaning::Nothing, PairKey::Cpu),
-    kind("netif_receive_skb", "packet_received", ValueMeaning::Nothing, PairKey::Cpu),
-    kind("sk_data_ready", "socket_ready", ValueMeaning::Nothing, PairKey::Cpu),
-    kind("cpu_idle", "idle_enter", ValueMeaning::IdleState, PairKey::Cpu),
-    kind("cpu_idle_exit", "idle_exit", ValueMeaning::Nothing, PairKey::Cpu),
-    kind("cpu_frequency", "frequency", ValueMeaning::Nothing, PairKey::Cpu),
+    endpoint_kind("sched_switch", "switch_in", ValueMeaning::Task, PairKey::Thread),
+    endpoint_kind("sched_switch_out", "switch_out", ValueMeaning::Task, PairKey::Thread),
+    endpoint_kind("sched_waking", "waking", ValueMeaning::Task, PairKey::Thread),
+    endpoint_kind("sched_wakeup", "wakeup", ValueMeaning::Task, PairKey::Thread),
+    endpoint_kind("sched_migrate_task", "migrate", ValueMeaning::Task, PairKey::Thread),
+    endpoint_kind("sched_process_fork", "fork", ValueMeaning::Task, PairKey::Thread),
+    endpoint_kind("sched_process_exec", "exec", ValueMeaning::Task, PairKey::Thread),
+    endpoint_kind("sched_process_exit", "exit", ValueMeaning::Task, PairKey::Thread),
+    endpoint_kind("sched_pi_setprio", "pi_setprio", ValueMeaning::Task, PairKey::Thread),
+    endpoint_kind("signal_generate", "signal", ValueMeaning::Task, PairKey::Thread),
+    endpoint_kind("irq_handler_entry", "irq_entry", ValueMeaning::Irq, PairKey::Cpu),
+    endpoint_kind("irq_handler_exit", "irq_exit", ValueMeaning::Irq, PairKey::Cpu),
+    endpoint_kind("vector_entry", "vector_entry", ValueMeaning::Vector, PairKey::Cpu),
+    endpoint_kind("vector_exit", "vector_exit", ValueMeaning::Vector, PairKey::Cpu),
+    endpoint_kind("softirq_raise", "softirq_raise", ValueMeaning::Softirq, PairKey::Cpu),
+    endpoint_kind("softirq_entry", "softirq_entry", ValueMeaning::Softirq, PairKey::Cpu),
+    endpoint_kind("softirq_exit", "softirq_exit", ValueMeaning::Softirq, PairKey::Cpu),
+    endpoint_kind("ipi_send_cpu", "ipi_send", ValueMeaning::Number, PairKey::Value),
+    endpoint_kind("hrtimer_start", "hrtimer_start", ValueMeaning::Number, PairKey::Value),
+    endpoint_kind("hrtimer_cancel", "hrtimer_cancel", ValueMeaning::Number, PairKey::Value),
+    endpoint_kind("hrtimer_expire_entry", "hrtimer_expire", ValueMeaning::Number, PairKey::Value),
+    endpoint_kind(
+        "hrtimer_expire_exit",
+        "hrtimer_expire_exit",
+        ValueMeaning::Number,
+        PairKey::Value,
+    ),
+    endpoint_kind("timer_start", "timer_start", ValueMeaning::Number, PairKey::Value),
+    endpoint_kind("timer_expire_entry", "timer_expire", ValueMeaning::Number, PairKey::Value),
+    endpoint_kind("timer_expire_exit", "timer_expire_exit", ValueMeaning::Number, PairKey::Value),
+    endpoint_kind("sys_enter", "syscall_enter", ValueMeaning::Syscall, PairKey::Thread),
+    endpoint_kind("sys_exit", "syscall_exit", ValueMeaning::Syscall, PairKey::Thread),
+    endpoint_kind("futex_enter", "futex_enter", ValueMeaning::Number, PairKey::Thread),
+    endpoint_kind("futex_exit", "futex_exit", ValueMeaning::Nothing, PairKey::Thread),
+    endpoint_kind("contention_begin", "contention_begin", ValueMeaning::Number, PairKey::Thread),
+    endpoint_kind("contention_end", "contention_end", ValueMeaning::Number, PairKey::Thread),
+    endpoint_kind("page_fault", "page_fault", ValueMeaning::Nothing, PairKey::Thread),
+    endpoint_kind("mm_page_alloc", "page_alloc", ValueMeaning::Nothing, PairKey::Thread),
+    endpoint_kind(
+        "mm_vmscan_direct_reclaim_begin",
+        "reclaim_begin",
+        ValueMeaning::Nothing,
+        PairKey::Thread,
+    ),
+    endpoint_kind(
+        "mm_vmscan_direct_reclaim_end",
+        "reclaim_end",
+        ValueMeaning::Nothing,
+        PairKey::Thread,
+    ),
+    endpoint_kind("kmalloc", "kmalloc", ValueMeaning::Nothing, PairKey::Thread),
+    endpoint_kind("kmem_cache_alloc", "kmem_cache_alloc", ValueMeaning::Nothing, PairKey::Thread),
+    endpoint_kind("block_rq_issue", "block_issue", ValueMeaning::Device, PairKey::Value),
+    endpoint_kind("block_rq_complete", "block_complete", ValueMeaning::Device, PairKey::Value),
+    endpoint_kind("jbd2_start_commit", "journal_start", ValueMeaning::Device, PairKey::Value),
+    endpoint_kind("jbd2_end_commit", "journal_end", ValueMeaning::Device, PairKey::Value),
+    endpoint_kind("mmc_request_start", "mmc_start", ValueMeaning::Nothing, PairKey::Global),
+    endpoint_kind("mmc_request_done", "mmc_done", ValueMeaning::Nothing, PairKey::Global),
+    endpoint_kind("workqueue_execute_start", "work_start", ValueMeaning::Symbol, PairKey::Thread),
+    endpoint_kind("workqueue_execute_end", "work_end", ValueMeaning::Symbol, PairKey::Thread),
+    endpoint_kind("napi_poll", "napi_poll", ValueMeaning::Nothing, PairKey::Cpu),
+    endpoint_kind("netif_receive_skb", "packet_received", ValueMeaning::Nothing, PairKey::Cpu),
+    endpoint_kind("sk_data_ready", "socket_ready", ValueMeaning::Nothing, PairKey::Cpu),
+    endpoint_kind("cpu_idle", "idle_enter", ValueMeaning::IdleState, PairKey::Cpu),
+    endpoint_kind("cpu_idle_exit", "idle_exit", ValueMeaning::Nothing, PairKey::Cpu),
+    endpoint_kind("cpu_frequency", "frequency", ValueMeaning::Nothing, PairKey::Cpu),
 ];
 
 /// Why a text is not an end of a pair.
@@ -131,7 +146,7 @@ pub enum EndpointError {
     /// Unknown name.
     #[error(
         "`{name}` is not a test point, probed function or kernel event of this recording{}",
-        suggestion(near.as_ref())
+        format_suggestion(near.as_ref())
     )]
     Unknown {
         name: String,
@@ -151,7 +166,7 @@ pub enum EndpointError {
 
 impl Endpoint {
     /// Finds the end with this name in the recording.
-    pub fn find(text: &str, names: &Names) -> Result<Endpoint, EndpointError> {
+    pub fn from_text(text: &str, names: &Names) -> Result<Endpoint, EndpointError> {
         let text = text.trim();
         let (kinds, bare) = match text.split_once(':') {
             Some(("point", bare)) => ([true, false, false], bare),
@@ -161,21 +176,21 @@ impl Endpoint {
         };
         let end = |what| Ok(Endpoint { name: text.to_owned(), what });
         if kinds[0]
-            && let Some(what) = point(bare, names)
+            && let Some(what) = find_point(bare, names)
         {
             return end(what);
         }
         if kinds[1]
-            && let Some(what) = function(bare, names)
+            && let Some(what) = find_function(bare, names)
         {
             return end(what?);
         }
         if kinds[2]
-            && let Some(what) = kernel(bare, names)
+            && let Some(what) = find_kernel_event(bare, names)
         {
             return end(what?);
         }
-        Err(EndpointError::Unknown { name: clip(text), near: near(bare, names) })
+        Err(EndpointError::Unknown { name: clip_input(text), near: nearest_name(bare, names) })
     }
 
     /// A test point by its numbers.
@@ -185,22 +200,22 @@ impl Endpoint {
 
     /// Whether this event is that end; for functions only the exit, as calls are recorded at their
     /// end.
-    pub fn seen(&self, event: &Event) -> Option<IntervalEnd> {
-        let seen = |tid, value| Some(IntervalEnd { at: event.at, tid, cpu: event.cpu, value });
+    pub fn match_end(&self, event: &Event) -> Option<IntervalEnd> {
+        let end_of = |tid, value| Some(IntervalEnd { at: event.at, tid, cpu: event.cpu, value });
         match (&self.what, event.what) {
             (
                 Selector::Point { points, kind },
                 EventKind::Point { point, kind: found, count, values },
             ) if points.contains(&point) && kind.is_none_or(|kind| kind == found) => {
-                seen(event.tid, (count > 0).then_some(values[0]))
+                end_of(event.tid, (count > 0).then_some(values[0]))
             }
             (Selector::Exit(functions), EventKind::Call { function, argument, .. })
                 if functions.contains(&function) =>
             {
-                seen(event.tid, argument.map(|argument| argument as i64))
+                end_of(event.tid, argument.map(|argument| argument as i64))
             }
             (Selector::Kernel { kind, about }, what) if is_kind(kind, &what) => {
-                let (tid, value) = subject(kind, event);
+                let (tid, value) = event_subject(kind, event);
                 let key = if kind.about == ValueMeaning::Task {
                     Some(u64::from(tid.0))
                 } else {
@@ -208,14 +223,14 @@ impl Endpoint {
                 };
                 let meant =
                     about.as_ref().is_none_or(|about| key.is_some_and(|key| about.contains(&key)));
-                if meant { seen(tid, value) } else { None }
+                if meant { end_of(tid, value) } else { None }
             }
             _ => None,
         }
     }
 
     /// The entry of a call, which is recorded at its end.
-    pub fn entered(&self, event: &Event) -> Option<IntervalEnd> {
+    pub(crate) fn match_entry(&self, event: &Event) -> Option<IntervalEnd> {
         match (&self.what, event.what) {
             (Selector::Entry(functions), EventKind::Call { function, began, argument, .. })
                 if functions.contains(&function) =>
@@ -233,7 +248,7 @@ impl Endpoint {
     }
 
     /// The default key for matching.
-    pub(super) fn natural(&self) -> PairKey {
+    pub(super) fn natural_key(&self) -> PairKey {
         match &self.what {
             Selector::Kernel { kind, .. } => kind.by,
             _ => PairKey::Thread,
@@ -241,7 +256,7 @@ impl Endpoint {
     }
 
     /// Whether `self` and `to` are the two ends of a scope, or of a function's calls.
-    pub(super) fn opens(&self, to: &Endpoint) -> bool {
+    pub(super) fn is_begin_of(&self, to: &Endpoint) -> bool {
         match (&self.what, &to.what) {
             (
                 Selector::Point { points: a, kind: Some(PointKind::Begin) },
@@ -253,7 +268,7 @@ impl Endpoint {
     }
 
     /// The test points that it matches.
-    pub(super) fn points(&self) -> &[PointId] {
+    pub(super) fn matched_points(&self) -> &[PointId] {
         match &self.what {
             Selector::Point { points, .. } => points,
             _ => &[],
@@ -270,7 +285,7 @@ impl Endpoint {
     }
 
     /// The source whose losses may hide one of its events.
-    pub(super) fn scope(&self, by: PairKey, seen: IntervalEnd) -> LossScope {
+    pub(super) fn loss_scope(&self, by: PairKey, seen: IntervalEnd) -> LossScope {
         match (&self.what, by) {
             (Selector::Point { .. }, _) if seen.cpu != Event::NO_CPU => LossScope::AnyCpu,
             (Selector::Point { .. }, PairKey::Thread) => LossScope::Thread(seen.tid),
@@ -282,25 +297,25 @@ impl Endpoint {
 }
 
 pub(super) fn points_named(name: &str, names: &Names) -> Vec<PointId> {
-    let all = names.points.iter().enumerate().filter(|(_, point)| *point == name);
-    all.filter_map(|(place, _)| u32::try_from(place).ok()).map(PointId).collect()
+    let named_points = names.points.iter().enumerate().filter(|(_, point)| *point == name);
+    named_points.filter_map(|(place, _)| u32::try_from(place).ok()).map(PointId).collect()
 }
 
 /// The numbers of all functions of this name; without any, of all with this name before their
 /// parameters: `step` also matches `step(int)`, as when probing functions.
 pub(super) fn functions_named(name: &str, names: &Names) -> Vec<FunctionId> {
-    let that = |is: fn(&str, &str) -> bool| -> Vec<FunctionId> {
-        let all =
+    let functions_where = |is: fn(&str, &str) -> bool| -> Vec<FunctionId> {
+        let found_functions =
             names.functions.iter().enumerate().filter(|(_, function)| is(&function.name, name));
-        all.filter_map(|(place, _)| u32::try_from(place).ok()).map(FunctionId).collect()
+        found_functions.filter_map(|(place, _)| u32::try_from(place).ok()).map(FunctionId).collect()
     };
     let without_parameters =
         |full: &str, name: &str| full.strip_prefix(name).is_some_and(|rest| rest.starts_with('('));
-    let exact = that(|full, name| full == name);
-    if exact.is_empty() && !name.is_empty() { that(without_parameters) } else { exact }
+    let exact = functions_where(|full, name| full == name);
+    if exact.is_empty() && !name.is_empty() { functions_where(without_parameters) } else { exact }
 }
 
-fn point(text: &str, names: &Names) -> Option<Selector> {
+fn find_point(text: &str, names: &Names) -> Option<Selector> {
     let found = |name: &str, kind| {
         let points = points_named(name, names);
         (!points.is_empty()).then_some(Selector::Point { points, kind })
@@ -312,7 +327,7 @@ fn point(text: &str, names: &Names) -> Option<Selector> {
         .or_else(|| suffixed(":end", PointKind::End))
 }
 
-fn function(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>> {
+fn find_function(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>> {
     let found =
         |name: &str| Some(functions_named(name, names)).filter(|functions| !functions.is_empty());
     if let Some(functions) = text.strip_suffix(":entry").and_then(found) {
@@ -321,17 +336,17 @@ fn function(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>
     if let Some(functions) = text.strip_suffix(":exit").and_then(found) {
         return Some(Ok(Selector::Exit(functions)));
     }
-    found(text).map(|_| Err(EndpointError::WhichEnd(clip(text))))
+    found(text).map(|_| Err(EndpointError::WhichEnd(clip_input(text))))
 }
 
-fn kernel(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>> {
+fn find_kernel_event(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>> {
     let (name, detail) =
         text.split_once(':').map_or((text, None), |(name, detail)| (name, Some(detail)));
     let kind = KINDS.iter().find(|kind| kind.name == name || kind.alias == name)?;
     let Some(detail) = detail else { return Some(Ok(Selector::Kernel { kind, about: None })) };
     let about = look_up(kind.about, detail, names);
     Some(if about.is_empty() {
-        Err(EndpointError::UnknownDetail { name: name.to_owned(), detail: clip(detail) })
+        Err(EndpointError::UnknownDetail { name: name.to_owned(), detail: clip_input(detail) })
     } else {
         Ok(Selector::Kernel { kind, about: Some(about) })
     })
@@ -343,10 +358,10 @@ fn look_up(about: ValueMeaning, detail: &str, names: &Names) -> HashSet<u64> {
     let number = detail
         .strip_prefix("0x")
         .map_or_else(|| detail.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
-    let mut all: HashSet<u64> =
+    let mut all_numbers: HashSet<u64> =
         number.filter(|_| about != ValueMeaning::Nothing).into_iter().collect();
     match about {
-        ValueMeaning::Task => all.extend(
+        ValueMeaning::Task => all_numbers.extend(
             names
                 .tasks
                 .iter()
@@ -355,21 +370,21 @@ fn look_up(about: ValueMeaning, detail: &str, names: &Names) -> HashSet<u64> {
         ),
         // Handlers are registered under names like `virtio0-req.0`; several are separated by
         // commas.
-        ValueMeaning::Irq => all.extend(
+        ValueMeaning::Irq => all_numbers.extend(
             names.irqs.iter().filter(|(_, name)| name.contains(detail)).map(|(n, _)| u64::from(*n)),
         ),
-        ValueMeaning::Vector => all.extend(matching(&names.vectors, detail)),
-        ValueMeaning::Softirq => all.extend(matching(&names.softirqs, detail)),
-        ValueMeaning::Syscall => all.extend(matching(&names.syscalls, detail)),
-        ValueMeaning::Device => all.extend(matching(&names.devices, detail)),
-        ValueMeaning::IdleState => all.extend(matching(&names.idle_states, detail)),
-        ValueMeaning::Symbol => all.extend(matching(&names.symbols, detail)),
+        ValueMeaning::Vector => all_numbers.extend(matching_numbers(&names.vectors, detail)),
+        ValueMeaning::Softirq => all_numbers.extend(matching_numbers(&names.softirqs, detail)),
+        ValueMeaning::Syscall => all_numbers.extend(matching_numbers(&names.syscalls, detail)),
+        ValueMeaning::Device => all_numbers.extend(matching_numbers(&names.devices, detail)),
+        ValueMeaning::IdleState => all_numbers.extend(matching_numbers(&names.idle_states, detail)),
+        ValueMeaning::Symbol => all_numbers.extend(matching_numbers(&names.symbols, detail)),
         ValueMeaning::Number | ValueMeaning::Nothing => {}
     }
-    all
+    all_numbers
 }
 
-fn matching<N: Copy + Into<u64>>(
+fn matching_numbers<N: Copy + Into<u64>>(
     table: &std::collections::BTreeMap<N, String>,
     detail: &str,
 ) -> impl Iterator<Item = u64> {
@@ -383,12 +398,12 @@ fn is_kind(kind: &EndpointKind, what: &EventKind) -> bool {
     match what {
         EventKind::Switch { .. } => kind.name == "sched_switch" || kind.name == "sched_switch_out",
         EventKind::Point { .. } | EventKind::Call { .. } => false,
-        what => what.name() == kind.name,
+        what => what.event_name() == kind.name,
     }
 }
 
 /// The thread and the value of a kernel event.
-fn subject(kind: &EndpointKind, event: &Event) -> (Tid, Option<i64>) {
+fn event_subject(kind: &EndpointKind, event: &Event) -> (Tid, Option<i64>) {
     match event.what {
         EventKind::Switch { next, .. } if kind.name == "sched_switch" => {
             (next, Some(next.0.into()))
@@ -453,7 +468,7 @@ fn detail_of(what: &EventKind) -> Option<u64> {
 }
 
 /// Shortens hostile input before it is quoted in an error.
-pub(super) fn clip(text: &str) -> String {
+pub(super) fn clip_input(text: &str) -> String {
     let mut short: String = text.chars().take(60).collect();
     if short.len() < text.len() {
         short.push('…');
@@ -461,9 +476,10 @@ pub(super) fn clip(text: &str) -> String {
     short
 }
 
-fn near(text: &str, names: &Names) -> Option<String> {
+fn nearest_name(text: &str, names: &Names) -> Option<String> {
     let points = names.points.iter().map(String::as_str);
     let functions = names.functions.iter().map(|function| function.name.as_str());
     let kernel = KINDS.iter().flat_map(|kind| [kind.name, kind.alias]);
-    nearest(text.split(':').next().unwrap_or(text), points.chain(functions).chain(kernel)).map(clip)
+    nearest_word(text.split(':').next().unwrap_or(text), points.chain(functions).chain(kernel))
+        .map(clip_input)
 }

@@ -40,12 +40,12 @@ impl Matcher {
     }
 
     pub fn from(&mut self, seen: IntervalEnd) {
-        let Some(key) = key(self.by, seen) else {
+        let Some(key) = key_value(self.by, seen) else {
             self.unmatched_from += 1;
             return;
         };
-        let known = self.open.get_mut(&key).and_then(|open| open.back_mut());
-        if let Some(last) = known.filter(|_| self.rule == MatchRule::Next) {
+        let last_open = self.open.get_mut(&key).and_then(|open| open.back_mut());
+        if let Some(last) = last_open.filter(|_| self.rule == MatchRule::Next) {
             *last = seen;
             self.unmatched_from += 1;
         } else if self.count >= OPEN {
@@ -58,10 +58,10 @@ impl Matcher {
     }
 
     /// Returns the A that this B is matched with.
-    pub fn to(&mut self, seen: IntervalEnd) -> Option<IntervalEnd> {
+    pub fn match_end(&mut self, seen: IntervalEnd) -> Option<IntervalEnd> {
         // Values seldom recur; threads and CPUs do.
         let forget = self.by == PairKey::Value || self.open.len() > KEYS;
-        let found = key(self.by, seen).and_then(|key| {
+        let found = key_value(self.by, seen).and_then(|key| {
             let open = self.open.get_mut(&key)?;
             let found =
                 if self.rule == MatchRule::Async { open.pop_front() } else { open.pop_back() };
@@ -78,8 +78,8 @@ impl Matcher {
     }
 
     /// The number of A's open for longer than the limit allows, at this instant.
-    pub fn overdue(&self, limit: Limit, at: MonotonicNs) -> u64 {
-        self.open.values().flatten().filter(|from| !limit.allows(at - from.at)).count() as u64
+    pub(crate) fn overdue_count(&self, limit: Limit, at: MonotonicNs) -> u64 {
+        self.open.values().flatten().filter(|from| !limit.is_met_by(at - from.at)).count() as u64
     }
 
     /// Ends the input: open A's are unmatched.
@@ -91,7 +91,7 @@ impl Matcher {
 }
 
 /// The value of an end for this key; `None` without one.
-fn key(by: PairKey, seen: IntervalEnd) -> Option<u64> {
+fn key_value(by: PairKey, seen: IntervalEnd) -> Option<u64> {
     match by {
         PairKey::Thread => Some(seen.tid.0.into()),
         PairKey::Value => seen.value.map(|value| value as u64),

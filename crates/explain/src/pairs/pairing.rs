@@ -29,16 +29,18 @@ pub struct PreparedPairing {
 impl PreparedPairing {
     /// Whether preparation needs a separate pass.
     pub fn is_needed(recorded: &Recorded, requests: &[PairRequest]) -> bool {
-        recorded.lost() > 0
-            || requests.iter().any(|request| ends(request).iter().any(|(_, end)| end.is_entry()))
+        recorded.lost_count() > 0
+            || requests
+                .iter()
+                .any(|request| request_ends(request).iter().any(|(_, end)| end.is_entry()))
     }
 
-    pub fn of(
+    pub fn from_events(
         events: impl IntoIterator<Item = Event>,
         requests: &[PairRequest],
     ) -> PreparedPairing {
         let entries = requests.iter().enumerate().flat_map(|(place, request)| {
-            ends(request)
+            request_ends(request)
                 .into_iter()
                 .filter(|(_, end)| end.is_entry())
                 .map(move |(is_to, end)| (place, is_to, end))
@@ -48,21 +50,21 @@ impl PreparedPairing {
         for event in events {
             prepared.gaps.add(&event);
             for (place, is_to, end) in &required {
-                match end.entered(&event) {
+                match end.match_entry(&event) {
                     Some(_) if prepared.entries.len() >= ENTRIES => prepared.left_out += 1,
                     Some(seen) => prepared.entries.push((*place, *is_to, seen)),
                     None => {}
                 }
             }
         }
-        prepared.gaps.seal();
+        prepared.gaps.sort_gaps();
         // A B precedes an A of the same instant, as for events.
         prepared.entries.sort_by_key(|(_, is_to, seen)| (seen.at, !is_to));
         prepared
     }
 }
 
-fn ends(request: &PairRequest) -> Vec<(bool, &Endpoint)> {
+fn request_ends(request: &PairRequest) -> Vec<(bool, &Endpoint)> {
     match &request.target {
         RequestTarget::Pair { from, to, .. } => vec![(false, from), (true, to)],
         RequestTarget::Function { .. } => Vec::new(),
@@ -113,12 +115,13 @@ impl Pairing {
         });
         let limits: Vec<_> = limits
             .flatten()
-            .filter_map(|(f, limit)| Some((canonical(&same_function, f), limit?)))
+            .filter_map(|(f, limit)| Some((canonical_id(&same_function, f), limit?)))
             .collect();
         let wants_functions = everything
             || requests.iter().any(|r| matches!(r.target, RequestTarget::Function { .. }));
-        let wants_scopes = everything || requests.iter().any(|r| !r.target.scope().is_empty());
-        let asked = requests.into_iter().map(|request| {
+        let wants_scopes =
+            everything || requests.iter().any(|r| !r.target.scope_points().is_empty());
+        let asked_pairs = requests.into_iter().map(|request| {
             let (by, rule) = match &request.target {
                 RequestTarget::Pair { by, rule, .. } => (*by, *rule),
                 RequestTarget::Function { .. } => (PairKey::Thread, MatchRule::Nested),
@@ -131,7 +134,7 @@ impl Pairing {
         let entries_read =
             prepared.entries.partition_point(|(_, _, seen)| seen.at < recorded.began);
         Pairing {
-            asked: asked.collect(),
+            asked: asked_pairs.collect(),
             automatic: everything.then(automatic),
             functions: wants_functions.then(|| Functions::new(limits)),
             scopes: wants_scopes.then(ScopeReader::default),
@@ -153,16 +156,16 @@ impl Pairing {
             return;
         }
         self.entries_until(event, &mut found);
-        let exclusive = self.scoped(event);
+        let exclusive = self.on_scope_end(event);
         for place in 0..self.asked.len() {
             let RequestTarget::Pair { from, to, .. } = &self.asked[place].0.target else {
                 continue;
             };
-            let (from, to) = (from.seen(event), to.seen(event));
+            let (from, to) = (from.match_end(event), to.match_end(event));
             if let Some(to) = to {
                 let exclusive =
-                    exclusive.filter(|_| !self.asked[place].0.target.scope().is_empty());
-                self.ended(place, to, exclusive, &mut found);
+                    exclusive.filter(|_| !self.asked[place].0.target.scope_points().is_empty());
+                self.on_pair_end(place, to, exclusive, &mut found);
             }
             if let Some(from) = from {
                 self.asked[place].1.from(from);
@@ -171,13 +174,13 @@ impl Pairing {
         match event.what {
             EventKind::Point { point, .. } => {
                 let Some((automatic, curves)) = &mut self.automatic else { return };
-                let point = canonical(&self.points, point);
+                let point = canonical_id(&self.points, point);
                 curves.push(event, point);
                 if let Some((pair, interval)) = automatic.push(event, point, &self.prepared.gaps) {
                     found(PairMatch { pair, interval, exclusive, left: false });
                 }
             }
-            EventKind::Call { .. } => self.called(event, &mut found),
+            EventKind::Call { .. } => self.on_call(event, &mut found),
             _ => {}
         }
     }
@@ -190,14 +193,14 @@ impl Pairing {
             }
             self.entries_read += 1;
             if is_to {
-                self.ended(place, seen, None, found);
+                self.on_pair_end(place, seen, None, found);
             } else if let Some((_, matcher, _)) = self.asked.get_mut(place) {
                 matcher.from(seen);
             }
         }
     }
 
-    fn ended(
+    fn on_pair_end(
         &mut self,
         place: usize,
         to: IntervalEnd,
@@ -205,29 +208,29 @@ impl Pairing {
         found: &mut impl FnMut(PairMatch),
     ) {
         let Some((request, matcher, figures)) = self.asked.get_mut(place) else { return };
-        let Some(from) = matcher.to(to) else { return };
+        let Some(from) = matcher.match_end(to) else { return };
         let RequestTarget::Pair { from: a, to: b, .. } = &request.target else { return };
         let (by, gaps) = (matcher.by, &self.prepared.gaps);
         let (since, until) = (from.at.min(to.at), from.at.max(to.at));
         let uncertain = !gaps.is_empty()
-            && [a.scope(by, from), b.scope(by, to)]
+            && [a.loss_scope(by, from), b.loss_scope(by, to)]
                 .iter()
-                .any(|scope| gaps.within(*scope, since, until).is_some());
-        let interval = figures.record(from, to, uncertain);
+                .any(|scope| gaps.gap_within(*scope, since, until).is_some());
+        let interval = figures.record_interval(from, to, uncertain);
         found(PairMatch { pair: IntervalPair::Asked(place), interval, exclusive, left: false });
     }
 
     /// The exclusive time of the scope that the event ends.
-    fn scoped(&mut self, event: &Event) -> Option<Nanos> {
+    fn on_scope_end(&mut self, event: &Event) -> Option<Nanos> {
         let EventKind::Point { point, .. } = event.what else { return None };
-        self.scopes.as_mut()?.push(event, canonical(&self.points, point), &self.prepared.gaps)
+        self.scopes.as_mut()?.push(event, canonical_id(&self.points, point), &self.prepared.gaps)
     }
 
-    fn called(&mut self, event: &Event, found: &mut impl FnMut(PairMatch)) {
+    fn on_call(&mut self, event: &Event, found: &mut impl FnMut(PairMatch)) {
         let Some(functions) = &mut self.functions else { return };
         let mut event = *event;
         if let EventKind::Call { function, .. } = &mut event.what {
-            *function = canonical(&self.same_function, *function);
+            *function = canonical_id(&self.same_function, *function);
         }
         if let Some(RecordedCall { function, interval, exclusive, left }) =
             functions.push(&event, &self.prepared.gaps)
@@ -242,9 +245,9 @@ impl Pairing {
         let scopes = self.scopes.map(ScopeReader::finish).unwrap_or_default();
         let (ended, gaps) = (self.ended, self.prepared.gaps);
         let mut untracked = untracked_calls + self.prepared.left_out;
-        let asked = self.asked.into_iter().enumerate().filter_map(
+        let asked_results = self.asked.into_iter().enumerate().filter_map(
             |(place, (request, mut matcher, figures))| {
-                let overdue = request.limit.map_or(0, |limit| matcher.overdue(limit, ended));
+                let overdue = request.limit.map_or(0, |limit| matcher.overdue_count(limit, ended));
                 matcher.finish();
                 let RequestTarget::Pair { by, rule, ref from, ref to } = request.target else {
                     return None;
@@ -264,7 +267,7 @@ impl Pairing {
                 })
             },
         );
-        let mut pairs: Vec<PairResult> = asked.collect();
+        let mut pairs: Vec<PairResult> = asked_results.collect();
         let mut curves = Vec::new();
         if self.automatic.is_none() {
             untracked += scopes.untracked;
@@ -305,6 +308,6 @@ fn first_of_name<N: std::hash::Hash + Eq, I: std::hash::Hash + Eq + Copy>(
     same
 }
 
-fn canonical<I: std::hash::Hash + Eq + Copy>(same: &HashMap<I, I>, id: I) -> I {
+fn canonical_id<I: std::hash::Hash + Eq + Copy>(same: &HashMap<I, I>, id: I) -> I {
     if same.is_empty() { id } else { same.get(&id).copied().unwrap_or(id) }
 }

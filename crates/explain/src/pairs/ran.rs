@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const LINES: usize = 12;
 
 /// The states of a thread in a window; empty if completely unknown.
-pub fn states(lanes: &WindowLanes, tid: Tid) -> Vec<StateShare> {
+pub(crate) fn state_shares(lanes: &WindowLanes, tid: Tid) -> Vec<StateShare> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {
-        *sums.entry(word(span.doing)).or_default() += (span.to - span.from).ns();
+        *sums.entry(state_name(span.doing)).or_default() += (span.to - span.from).ns();
     }
     let mut shares: Vec<StateShare> =
         sums.into_iter().map(|(state, ns)| StateShare { state: state.to_owned(), ns }).collect();
@@ -22,7 +22,7 @@ pub fn states(lanes: &WindowLanes, tid: Tid) -> Vec<StateShare> {
 }
 
 /// The word for a thread's state.
-pub fn word(doing: ThreadState) -> &'static str {
+pub(crate) fn state_name(doing: ThreadState) -> &'static str {
     match doing {
         ThreadState::Running { .. } => "running",
         ThreadState::Ready { .. } | ThreadState::Waking => "ready",
@@ -35,8 +35,13 @@ pub fn word(doing: ThreadState) -> &'static str {
 
 /// The tasks and interrupts of a window on the CPUs concerned: those of the ends, and those where
 /// the thread ran or waited to run. The longest first.
-pub fn ran(lanes: &WindowLanes, tid: Tid, ends: [u16; 2], names: &Names) -> Vec<RanTask> {
-    let concerned = concerned(lanes, tid, ends);
+pub(crate) fn tasks_in_window(
+    lanes: &WindowLanes,
+    tid: Tid,
+    ends: [u16; 2],
+    names: &Names,
+) -> Vec<RanTask> {
+    let concerned = concerned_cpus(lanes, tid, ends);
     let mut sums: BTreeMap<(u16, &str, String, Option<u32>), i64> = BTreeMap::new();
     for (cpu, lane) in
         lanes.cpus.iter().filter(|(cpu, _)| concerned.is_empty() || concerned.contains(cpu))
@@ -45,7 +50,7 @@ pub fn ran(lanes: &WindowLanes, tid: Tid, ends: [u16; 2], names: &Names) -> Vec<
             let (kind, who) = match span.tid {
                 None => ("unknown", "unknown".to_owned()),
                 Some(Tid::IDLE) => ("idle", "idle".to_owned()),
-                Some(tid) => ("task", names.task(tid)),
+                Some(tid) => ("task", names.task_name(tid)),
             };
             let task = span.tid.filter(|_| kind == "task").map(|tid| tid.0);
             *sums.entry((*cpu, kind, who, task)).or_default() += (span.to - span.from).ns();
@@ -57,17 +62,17 @@ pub fn ran(lanes: &WindowLanes, tid: Tid, ends: [u16; 2], names: &Names) -> Vec<
             *sums.entry((*cpu, kind, who, None)).or_default() += ns;
         }
     }
-    let mut all: Vec<RanTask> = sums
+    let mut ran_tasks: Vec<RanTask> = sums
         .into_iter()
         .map(|((cpu, kind, who, tid), ns)| RanTask { cpu, kind: kind.to_owned(), who, tid, ns })
         .filter(|ran| ran.ns > 0)
         .collect();
-    all.sort_by_key(|ran| -ran.ns);
-    all.truncate(LINES);
-    all
+    ran_tasks.sort_by_key(|ran| -ran.ns);
+    ran_tasks.truncate(LINES);
+    ran_tasks
 }
 
-fn concerned(lanes: &WindowLanes, tid: Tid, ends: [u16; 2]) -> BTreeSet<u16> {
+fn concerned_cpus(lanes: &WindowLanes, tid: Tid, ends: [u16; 2]) -> BTreeSet<u16> {
     let mut cpus: BTreeSet<u16> = ends.into_iter().filter(|cpu| *cpu != Event::NO_CPU).collect();
     for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {
         match span.doing {

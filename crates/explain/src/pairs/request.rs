@@ -1,6 +1,6 @@
 //! A requested pair, scope or function, with its limit.
 
-use super::endpoint::{Endpoint, EndpointError, clip, functions_named, points_named};
+use super::endpoint::{Endpoint, EndpointError, clip_input, functions_named, points_named};
 use super::{MatchRule, PairKey};
 use punctual_core::event::{FunctionId, Names, PointId, PointKind};
 use punctual_core::{Limit, LimitError};
@@ -45,29 +45,29 @@ impl PairRequest {
     /// Looks up `A->B`, a scope `NAME` or a function `NAME`. By default, `by` and `rule` are the
     /// natural ones: brackets for scopes and functions; next by value for timers, block requests
     /// and journal commits; else the next one.
-    pub fn find(
+    pub fn from_text(
         text: &str,
         names: &Names,
         by: Option<PairKey>,
         rule: Option<MatchRule>,
     ) -> Result<PairRequest, RequestError> {
-        Ok(PairRequest { target: target(text.trim(), names, by, rule)?, limit: None })
+        Ok(PairRequest { target: find_target(text.trim(), names, by, rule)?, limit: None })
     }
 
-    /// As [`PairRequest::find`], with a limit: `A->B < 100us`, `fopen <= 1ms`.
+    /// As [`PairRequest::from_text`], with a limit: `A->B < 100us`, `fopen <= 1ms`.
     pub fn find_limited(
         text: &str,
         names: &Names,
         by: Option<PairKey>,
         rule: Option<MatchRule>,
     ) -> Result<PairRequest, RequestError> {
-        let (target, limit) = Limit::split(text)?;
-        let request = PairRequest::find(target, names, by, rule)?;
+        let (target, limit) = Limit::parse_with_subject(text)?;
+        let request = PairRequest::from_text(target, names, by, rule)?;
         Ok(PairRequest { limit: Some(limit), ..request })
     }
 }
 
-fn target(
+fn find_target(
     text: &str,
     names: &Names,
     by: Option<PairKey>,
@@ -75,66 +75,74 @@ fn target(
 ) -> Result<RequestTarget, RequestError> {
     let mut first_error = None;
     for (place, _) in text.match_indices("->") {
-        let ends = Endpoint::find(&text[..place], names).and_then(|from| {
-            let to = Endpoint::find(&text[place + 2..], names)?;
+        let ends = Endpoint::from_text(&text[..place], names).and_then(|from| {
+            let to = Endpoint::from_text(&text[place + 2..], names)?;
             Ok((from, to))
         });
         match ends {
-            Ok((from, to)) => return Ok(pair(from, to, by, rule)),
+            Ok((from, to)) => return Ok(pair_target(from, to, by, rule)),
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }
     let points = points_named(text, names);
     if !points.is_empty() {
         let end = |kind, word| Endpoint::of_point(format!("{text}:{word}"), points.clone(), kind);
-        return Ok(pair(end(PointKind::Begin, "begin"), end(PointKind::End, "end"), by, rule));
+        return Ok(pair_target(
+            end(PointKind::Begin, "begin"),
+            end(PointKind::End, "end"),
+            by,
+            rule,
+        ));
     }
     let functions = functions_named(text, names);
     if !functions.is_empty() {
         return Ok(RequestTarget::Function { name: text.to_owned(), functions });
     }
     Err(first_error
-        .unwrap_or_else(|| Endpoint::find(text, names).err().unwrap_or(not_a_pair(text)))
+        .unwrap_or_else(|| Endpoint::from_text(text, names).err().unwrap_or(not_a_pair(text)))
         .into())
 }
 
 fn not_a_pair(text: &str) -> EndpointError {
-    EndpointError::Unknown { name: clip(text), near: Some(format!("{}->…", clip(text))) }
+    EndpointError::Unknown {
+        name: clip_input(text),
+        near: Some(format!("{}->…", clip_input(text))),
+    }
 }
 
-fn pair(
+fn pair_target(
     from: Endpoint,
     to: Endpoint,
     by: Option<PairKey>,
     rule: Option<MatchRule>,
 ) -> RequestTarget {
-    let natural = match (from.natural(), to.natural()) {
+    let natural = match (from.natural_key(), to.natural_key()) {
         (a, b) if a == b => a,
         // Ends about a CPU and a thread have no common key.
         _ => PairKey::Global,
     };
-    let by = by.unwrap_or(if rule == Some(MatchRule::Async) && natural == PairKey::Thread {
+    let pair_key = by.unwrap_or(if rule == Some(MatchRule::Async) && natural == PairKey::Thread {
         PairKey::Value
     } else {
         natural
     });
-    let natural_rule = match by {
+    let natural_rule = match pair_key {
         PairKey::Value => MatchRule::Async,
-        _ if from.opens(&to) => MatchRule::Nested,
+        _ if from.is_begin_of(&to) => MatchRule::Nested,
         _ => MatchRule::Next,
     };
-    RequestTarget::Pair { by, rule: rule.unwrap_or(natural_rule), from, to }
+    RequestTarget::Pair { by: pair_key, rule: rule.unwrap_or(natural_rule), from, to }
 }
 
 impl RequestTarget {
     /// The numbers of a scope, if this is one: test points, matched as brackets within a thread.
     /// Empty for anything else.
-    pub fn scope(&self) -> &[PointId] {
+    pub fn scope_points(&self) -> &[PointId] {
         match self {
             RequestTarget::Pair { from, to, by: PairKey::Thread, rule: MatchRule::Nested }
-                if from.opens(to) =>
+                if from.is_begin_of(to) =>
             {
-                from.points()
+                from.matched_points()
             }
             _ => &[],
         }

@@ -23,7 +23,7 @@ fn run(
     requests: Vec<PairRequest>,
     everything: bool,
 ) -> (Results, Vec<PairMatch>) {
-    let prepared = PreparedPairing::of(events.iter().copied(), &requests);
+    let prepared = PreparedPairing::from_events(events.iter().copied(), &requests);
     let mut pairing =
         Pairing::new(PairingOptions { requests, everything }, prepared, &names(), &recorded());
     let mut all = Vec::new();
@@ -38,15 +38,15 @@ fn events_before_the_recording_began_form_no_interval() {
         events!("-20 nocpu 7 point 0; -10 point 1; -5 point 0; 10 point 1; 20 point 0; 50 point 1");
     let (results, found) = run(&events, vec![asked("a->b", None, None)], false);
     assert_eq!(spans(&found), [30]);
-    assert_eq!(results.pairs[0].figures.data.count(), 1);
+    assert_eq!(results.pairs[0].figures.data.sample_count(), 1);
 }
 
 fn asked(text: &str, by: Option<PairKey>, rule: Option<MatchRule>) -> PairRequest {
-    PairRequest::find(text, &names(), by, rule).unwrap()
+    PairRequest::from_text(text, &names(), by, rule).unwrap()
 }
 
 fn spans(found: &[PairMatch]) -> Vec<i64> {
-    found.iter().map(|found| found.interval.span().ns()).collect()
+    found.iter().map(|found| found.interval.duration().ns()).collect()
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn matches_across_lost_events_are_counted_as_uncertain() {
         events!("10 nocpu 7 point 0; 20 8 point 0; 30 7 point 1; 32 8 lost 1 since=25; 40 point 1");
     let (results, _) = run(&events, vec![asked("a->b", None, None)], false);
     let figures = &results.pairs[0].figures;
-    assert_eq!((figures.data.count(), figures.data.max), (1, Some(Nanos(20))));
+    assert_eq!((figures.data.sample_count(), figures.data.max), (1, Some(Nanos(20))));
     assert_eq!((figures.uncertain.count, figures.uncertain.max), (1, Some(Nanos(20))));
     let (results, _) =
         run(&events, vec![asked("a->b", Some(PairKey::Global), Some(MatchRule::Async))], false);
@@ -150,7 +150,12 @@ fn without_a_request_everything_is_reported() {
         .pairs
         .iter()
         .map(|pair| {
-            (pair.name.as_str(), pair.figures.data.count(), pair.unmatched_from, pair.unmatched_to)
+            (
+                pair.name.as_str(),
+                pair.figures.data.sample_count(),
+                pair.unmatched_from,
+                pair.unmatched_to,
+            )
         })
         .collect();
     assert_eq!(found, [("frame", 1, 0, 0), ("a->b", 2, 0, 0), ("b->a", 1, 1, 1)]);
@@ -162,7 +167,7 @@ fn a_violated_limit_is_counted() {
     let request = PairRequest::find_limited("a->b < 10ns", &names(), None, None).unwrap();
     let (results, _) = run(&events, vec![request], false);
     assert_eq!(
-        (results.pairs[0].figures.violations, results.pairs[0].figures.worst[0].span()),
+        (results.pairs[0].figures.violations, results.pairs[0].figures.worst[0].duration()),
         (1, Nanos(10))
     );
 }
@@ -256,38 +261,38 @@ proptest! {
             events.iter().filter(is_one).count() as u64
         };
         let ab = &results.pairs[0];
-        prop_assert_eq!(ab.figures.matched() + ab.unmatched_from, passed(&[0, 3], &kinds));
-        prop_assert_eq!(ab.figures.matched() + ab.unmatched_to, passed(&[1], &kinds));
+        prop_assert_eq!(ab.figures.matched_count() + ab.unmatched_from, passed(&[0, 3], &kinds));
+        prop_assert_eq!(ab.figures.matched_count() + ab.unmatched_to, passed(&[1], &kinds));
         let aa = &results.pairs[2];
-        prop_assert_eq!(aa.figures.matched() + aa.unmatched_from, passed(&[0, 3], &kinds));
+        prop_assert_eq!(aa.figures.matched_count() + aa.unmatched_from, passed(&[0, 3], &kinds));
         for pair in &results.pairs {
             let IntervalPair::Scope(PointId(number)) = pair.pair else { continue };
             let same: &[u32] = if number == 0 { &[0, 3] } else { &[number] };
             prop_assert_eq!(
-                pair.figures.matched() + pair.unmatched_from,
+                pair.figures.matched_count() + pair.unmatched_from,
                 passed(same, &[PointKind::Begin])
             );
             prop_assert_eq!(
-                pair.figures.matched() + pair.unmatched_to,
+                pair.figures.matched_count() + pair.unmatched_to,
                 passed(same, &[PointKind::End])
             );
         }
         for pair in &results.pairs {
             prop_assert_eq!(
-                pair.figures.matched(),
+                pair.figures.matched_count(),
                 found.iter().filter(|found| found.pair == pair.pair).count() as u64
             );
         }
         for (function, figures) in &results.functions {
             let of_it = |found: &&PairMatch| found.pair == IntervalPair::Function(*function);
             let calls = found.iter().filter(of_it).count() as u64;
-            prop_assert_eq!(figures.calls.matched(), calls);
+            prop_assert_eq!(figures.calls.matched_count(), calls);
         }
     }
 
     #[test]
     fn no_text_panics(text in "\\PC{0,40}") {
         let _ = PairRequest::find_limited(&text, &names(), None, None);
-        let _ = PairRequest::find(&text, &names(), None, None);
+        let _ = PairRequest::from_text(&text, &names(), None, None);
     }
 }

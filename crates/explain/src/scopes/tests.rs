@@ -31,7 +31,7 @@ fn inner_scopes_are_subtracted_from_exclusive_time() {
         (outer.total, outer.exclusive_total, report.total),
         (Nanos(100), Nanos(60), Nanos(100))
     );
-    assert_eq!(report.share(outer), Some(0.6));
+    assert_eq!(report.share_of_time(outer), Some(0.6));
     assert_eq!((outer.recursive, outer.overlapping, outer.open), (0, 0, 0));
 }
 
@@ -45,7 +45,7 @@ fn recursive_scopes_count_time_once() {
         (figures.total, figures.exclusive_total, figures.recursive),
         (Nanos(100), Nanos(100), 2)
     );
-    assert_eq!(figures.inclusive.count(), 3);
+    assert_eq!(figures.inclusive.sample_count(), 3);
 }
 
 #[test]
@@ -74,12 +74,12 @@ fn scopes_are_matched_per_thread_and_open_ones_counted() {
 
 #[test]
 fn a_scope_over_missing_points_is_in_no_figure() {
-    let gaps = Gaps::of(events!("52 nocpu 7 lost 3 since=50"));
+    let gaps = Gaps::from_events(events!("52 nocpu 7 lost 3 since=50"));
     let (report, found) =
         run("0 begin 0; 10 begin 1; 20 end 1; 60 begin 1; 70 end 1; 100 end 0", &gaps);
     assert_eq!(found, [10, 10]);
     let outer = &report.scopes[&PointId(0)];
-    assert_eq!((outer.uncertain, outer.inclusive.count(), report.total), (1, 0, Nanos(20)));
+    assert_eq!((outer.uncertain, outer.inclusive.sample_count(), report.total), (1, 0, Nanos(20)));
 }
 
 #[test]
@@ -149,7 +149,8 @@ proptest! {
         }
         prop_assert!(report.total.ns() <= roots, "{:?} beyond {roots}", report.total);
         prop_assert_eq!(found.iter().sum::<i64>(), report.total.ns());
-        let sum: f64 = report.scopes.values().filter_map(|figures| report.share(figures)).sum();
+        let sum: f64 = report.scopes.values().filter_map(|figures| report.share_of_time(figures))
+            .sum();
         prop_assert!(report.total == Nanos::ZERO || (sum - 1.0).abs() < 1e-9, "{sum}");
         for figures in report.scopes.values() {
             prop_assert!(figures.exclusive.min.is_none_or(|min| min.ns() >= 0));
@@ -159,7 +160,7 @@ proptest! {
                 figures.exclusive_total,
                 figures.total
             );
-            prop_assert_eq!(figures.exclusive.count(), figures.inclusive.count());
+            prop_assert_eq!(figures.exclusive.sample_count(), figures.inclusive.sample_count());
         }
     }
 

@@ -41,14 +41,14 @@ impl LaneCpu {
         let (cpu, from, to) = (self.number, self.since, at.max(self.since));
         if to > from {
             let (tid, prio) = if known { (self.tid, self.prio) } else { (None, None) };
-            sink.cpu(&CpuSpan { cpu, from, to, tid, prio });
+            sink.on_cpu_span(&CpuSpan { cpu, from, to, tid, prio });
         }
         (self.since, self.seen) = (to, to);
         (self.tid, self.prio) = (next.map(|(tid, _)| tid), next.and_then(|(_, prio)| prio));
     }
 
     /// An interrupt is entered; false if too many are open.
-    pub fn enter(&mut self, what: Interrupt, at: MonotonicNs) -> bool {
+    pub(crate) fn enter_interrupt(&mut self, what: Interrupt, at: MonotonicNs) -> bool {
         let room = self.open.len() < NESTED;
         if room {
             self.open.push(OpenInterrupt { what, from: at, inner: Nanos::ZERO });
@@ -58,7 +58,7 @@ impl LaneCpu {
 
     /// Records the exit of a handler, and ends nested ones without an exit. Returns false if its
     /// entry is missing.
-    pub fn exit(
+    pub(crate) fn exit_interrupt(
         &mut self,
         what: Interrupt,
         at: MonotonicNs,
@@ -88,14 +88,14 @@ impl LaneCpu {
         if let Some(outer) = self.open.last_mut() {
             outer.inner += span;
         }
-        let own = Nanos((span - inner).ns().max(0));
-        sink.interrupt(&InterruptSpan {
+        let own_time = Nanos((span - inner).ns().max(0));
+        sink.on_interrupt_span(&InterruptSpan {
             cpu: self.number,
             from,
             to,
             what,
             depth: self.open.len() as u8,
-            own,
+            own: own_time,
             tid,
             whole,
         });
@@ -125,7 +125,7 @@ impl LaneCpu {
     }
 
     /// The softirqs of a thread that runs again.
-    pub fn resume(&mut self, softirqs: &mut Vec<OpenInterrupt>, at: MonotonicNs) {
+    pub(crate) fn resume_softirqs(&mut self, softirqs: &mut Vec<OpenInterrupt>, at: MonotonicNs) {
         self.open.extend(softirqs.drain(..).map(|open| OpenInterrupt {
             from: at,
             inner: Nanos::ZERO,
@@ -135,14 +135,19 @@ impl LaneCpu {
     }
 
     /// The interrupt that is being served.
-    pub fn interrupt(&self) -> Option<Interrupt> {
+    pub(crate) fn current_interrupt(&self) -> Option<Interrupt> {
         self.open.last().map(|open| open.what)
     }
 
     /// It enters this idle state, or leaves the current one.
-    pub fn idle(&mut self, at: MonotonicNs, next: Option<u32>, sink: &mut impl SpanSink) {
+    pub(crate) fn set_idle_state(
+        &mut self,
+        at: MonotonicNs,
+        next: Option<u32>,
+        sink: &mut impl SpanSink,
+    ) {
         if let Some((state, from)) = self.idle.take() {
-            sink.idle(self.number, from, at.max(from), state);
+            sink.on_idle_span(self.number, from, at.max(from), state);
         }
         self.idle = next.map(|state| (state, at));
     }
@@ -175,7 +180,7 @@ impl Cpus {
     }
 
     /// Every known CPU.
-    pub fn all(&mut self) -> impl Iterator<Item = &mut LaneCpu> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut LaneCpu> {
         self.table.iter_mut().flatten()
     }
 }

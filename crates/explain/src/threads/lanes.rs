@@ -1,8 +1,6 @@
 //! The content of a window of time, lane by lane, for display.
 
 use super::*;
-use crate::gaps::Gaps;
-use punctual_core::Event;
 use std::collections::BTreeMap;
 
 /// The maximum number of spans and marks in a window; others are counted.
@@ -59,20 +57,6 @@ pub struct ThreadLane {
     pub syscalls: Vec<SyscallSpan>,
 }
 
-/// The lanes of one window. Reads the whole recording, as spans may begin or end far outside of it.
-pub fn window(
-    events: impl IntoIterator<Item = Event>,
-    coverage: Coverage,
-    gaps: Gaps,
-    from: MonotonicNs,
-    to: MonotonicNs,
-) -> WindowLanes {
-    let mut tracker = Tracker::new(coverage, gaps, LaneWindows::new([(from, to)]));
-    events.into_iter().for_each(|event| tracker.push(&event));
-    let (windows, _) = tracker.finish();
-    windows.finish().into_iter().next().unwrap_or_default()
-}
-
 /// Several windows in one pass: a sink.
 pub struct LaneWindows {
     /// By their beginnings, each with its index among the requested ones.
@@ -89,23 +73,24 @@ impl LaneWindows {
             to: to.max(from),
             ..WindowLanes::default()
         };
-        let mut all: Vec<(usize, WindowLanes)> =
+        let mut all_windows: Vec<(usize, WindowLanes)> =
             windows.into_iter().map(lanes).enumerate().collect();
-        all.sort_by_key(|(_, lanes)| lanes.from);
-        let longest = all.iter().map(|(_, lanes)| lanes.to - lanes.from).max().unwrap_or_default();
-        LaneWindows { all, longest }
+        all_windows.sort_by_key(|(_, lanes)| lanes.from);
+        let longest =
+            all_windows.iter().map(|(_, lanes)| lanes.to - lanes.from).max().unwrap_or_default();
+        LaneWindows { all: all_windows, longest }
     }
 
     /// The lanes, in the order of the requests.
     pub fn finish(mut self) -> Vec<WindowLanes> {
         self.all.sort_by_key(|(place, _)| *place);
         let mut lanes: Vec<WindowLanes> = self.all.into_iter().map(|(_, lanes)| lanes).collect();
-        lanes.iter_mut().for_each(WindowLanes::order);
+        lanes.iter_mut().for_each(WindowLanes::sort_spans);
         lanes
     }
 
     /// The windows that share an instant with this span, with the shared part.
-    fn sharing(
+    fn shared_windows(
         &mut self,
         from: MonotonicNs,
         to: MonotonicNs,
@@ -123,7 +108,7 @@ impl LaneWindows {
 
 impl WindowLanes {
     /// Whether one more fits; otherwise counts it.
-    fn room(&mut self) -> bool {
+    fn reserve_room(&mut self) -> bool {
         let room = self.held < HELD;
         self.held += usize::from(room);
         self.left_out += u64::from(!room);
@@ -131,7 +116,7 @@ impl WindowLanes {
     }
 
     /// Sorts the spans, which arrive at their ends.
-    fn order(&mut self) {
+    fn sort_spans(&mut self) {
         for lane in self.cpus.values_mut() {
             lane.interrupts.sort_by_key(|span| (span.from, span.depth));
         }
@@ -145,14 +130,14 @@ impl WindowLanes {
 }
 
 impl SpanSink for LaneWindows {
-    fn thread(&mut self, span: &ThreadSpan) {
+    fn on_thread_span(&mut self, span: &ThreadSpan) {
         let passive = !matches!(
             span.doing,
             ThreadState::Running { .. } | ThreadState::Ready { .. } | ThreadState::Waking
         );
-        for (lanes, from, to) in self.sharing(span.from, span.to) {
+        for (lanes, from, to) in self.shared_windows(span.from, span.to) {
             let throughout = from == lanes.from && to == lanes.to;
-            if to > from && !(passive && throughout) && lanes.room() {
+            if to > from && !(passive && throughout) && lanes.reserve_room() {
                 lanes.threads.entry(span.tid).or_default().spans.push(ThreadSpan {
                     from,
                     to,
@@ -161,17 +146,18 @@ impl SpanSink for LaneWindows {
             }
         }
     }
-    fn cpu(&mut self, span: &CpuSpan) {
-        for (lanes, from, to) in self.sharing(span.from, span.to).filter(|(_, from, to)| to > from)
+    fn on_cpu_span(&mut self, span: &CpuSpan) {
+        for (lanes, from, to) in
+            self.shared_windows(span.from, span.to).filter(|(_, from, to)| to > from)
         {
-            if lanes.room() {
+            if lanes.reserve_room() {
                 lanes.cpus.entry(span.cpu).or_default().ran.push(CpuSpan { from, to, ..*span });
             }
         }
     }
-    fn interrupt(&mut self, span: &InterruptSpan) {
-        for (lanes, from, to) in self.sharing(span.from, span.to) {
-            if lanes.room() {
+    fn on_interrupt_span(&mut self, span: &InterruptSpan) {
+        for (lanes, from, to) in self.shared_windows(span.from, span.to) {
+            if lanes.reserve_room() {
                 lanes.cpus.entry(span.cpu).or_default().interrupts.push(InterruptSpan {
                     from,
                     to,
@@ -180,16 +166,16 @@ impl SpanSink for LaneWindows {
             }
         }
     }
-    fn idle(&mut self, cpu: u16, from: MonotonicNs, to: MonotonicNs, state: u32) {
-        for (lanes, from, to) in self.sharing(from, to) {
-            if lanes.room() {
+    fn on_idle_span(&mut self, cpu: u16, from: MonotonicNs, to: MonotonicNs, state: u32) {
+        for (lanes, from, to) in self.shared_windows(from, to) {
+            if lanes.reserve_room() {
                 lanes.cpus.entry(cpu).or_default().idle.push(IdleSpan { from, to, state });
             }
         }
     }
-    fn syscall(&mut self, span: &SyscallSpan) {
-        for (lanes, from, to) in self.sharing(span.from, span.to) {
-            if lanes.room() {
+    fn on_syscall_span(&mut self, span: &SyscallSpan) {
+        for (lanes, from, to) in self.shared_windows(span.from, span.to) {
+            if lanes.reserve_room() {
                 lanes.threads.entry(span.tid).or_default().syscalls.push(SyscallSpan {
                     from,
                     to,
@@ -198,51 +184,51 @@ impl SpanSink for LaneWindows {
             }
         }
     }
-    fn scope(&mut self, span: &ScopeSpan) {
-        for (lanes, from, to) in self.sharing(span.from, span.to) {
-            if lanes.room() {
+    fn on_scope_span(&mut self, span: &ScopeSpan) {
+        for (lanes, from, to) in self.shared_windows(span.from, span.to) {
+            if lanes.reserve_room() {
                 lanes.scopes.push(ScopeSpan { from, to, ..*span });
             }
         }
     }
-    fn point(&mut self, mark: &PointMark) {
-        for (lanes, ..) in self.sharing(mark.at, mark.at) {
-            if lanes.room() {
+    fn on_point(&mut self, mark: &PointMark) {
+        for (lanes, ..) in self.shared_windows(mark.at, mark.at) {
+            if lanes.reserve_room() {
                 lanes.points.push(*mark);
             }
         }
     }
-    fn call(&mut self, span: &CallSpan) {
-        for (lanes, from, to) in self.sharing(span.from, span.to) {
-            if lanes.room() {
+    fn on_call_span(&mut self, span: &CallSpan) {
+        for (lanes, from, to) in self.shared_windows(span.from, span.to) {
+            if lanes.reserve_room() {
                 lanes.calls.push(CallSpan { from, to, ..*span });
             }
         }
     }
-    fn wake(&mut self, mark: &WakeMark) {
-        for (lanes, ..) in self.sharing(mark.at, mark.at) {
-            if lanes.room() {
+    fn on_wake(&mut self, mark: &WakeMark) {
+        for (lanes, ..) in self.shared_windows(mark.at, mark.at) {
+            if lanes.reserve_room() {
                 lanes.wakes.push(*mark);
             }
         }
     }
-    fn migration(&mut self, mark: &MigrationMark) {
-        for (lanes, ..) in self.sharing(mark.at, mark.at) {
-            if lanes.room() {
+    fn on_migration(&mut self, mark: &MigrationMark) {
+        for (lanes, ..) in self.shared_windows(mark.at, mark.at) {
+            if lanes.reserve_room() {
                 lanes.migrations.push(*mark);
             }
         }
     }
-    fn unseen(&mut self, tid: Tid, at: MonotonicNs) {
-        for (lanes, ..) in self.sharing(at, at) {
-            if lanes.room() {
+    fn on_unseen_switch(&mut self, tid: Tid, at: MonotonicNs) {
+        for (lanes, ..) in self.shared_windows(at, at) {
+            if lanes.reserve_room() {
                 lanes.unseen.push((tid, at));
             }
         }
     }
-    fn gap(&mut self, mark: &GapMark) {
-        for (lanes, from, to) in self.sharing(mark.from, mark.to) {
-            if lanes.room() {
+    fn on_gap(&mut self, mark: &GapMark) {
+        for (lanes, from, to) in self.shared_windows(mark.from, mark.to) {
+            if lanes.reserve_room() {
                 lanes.gaps.push(GapMark { from, to, ..*mark });
             }
         }

@@ -15,7 +15,7 @@ const SCOPES: usize = 1 << 10;
 
 /// The implication of a transition for the time before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Was {
+pub(crate) enum Was {
     Running,
     /// It was ready, or about to be.
     Ready,
@@ -25,7 +25,7 @@ pub enum Was {
 }
 
 impl Was {
-    fn agrees(self, doing: ThreadState) -> bool {
+    fn is_consistent_with(self, doing: ThreadState) -> bool {
         match doing {
             ThreadState::Running { .. } => self == Was::Running,
             ThreadState::Ready { .. } | ThreadState::Waking => self == Was::Ready,
@@ -68,7 +68,7 @@ impl ThreadStates {
 
     /// Ends its state at `at`, given the implication of the transition; the caller sets the new
     /// state. Returns whether the two contradict each other without a gap to explain it.
-    pub fn settle(
+    pub(crate) fn end_state(
         &mut self,
         tid: Tid,
         at: MonotonicNs,
@@ -76,17 +76,17 @@ impl ThreadStates {
         gaps: &Gaps,
         sink: &mut impl SpanSink,
     ) -> bool {
-        let (from, doing, agrees) = (self.since, self.doing, was.agrees(self.doing));
+        let (from, doing, agrees) = (self.since, self.doing, was.is_consistent_with(self.doing));
         let mut put = |from: MonotonicNs, to: MonotonicNs, doing: ThreadState| {
             if to > from {
-                sink.thread(&ThreadSpan { tid, from, to, doing });
+                sink.on_thread_span(&ThreadSpan { tid, from, to, doing });
             }
         };
         self.since = at.max(from);
         // A running thread is only seen by its own CPU, whose gaps end its run: the others do not
         // matter.
         let concerned = !matches!(doing, ThreadState::Unknown | ThreadState::Running { .. });
-        let gap = if concerned { gaps.within(LossScope::AnyCpu, from, at) } else { None };
+        let gap = if concerned { gaps.gap_within(LossScope::AnyCpu, from, at) } else { None };
         match gap {
             Some((lost, found)) => {
                 put(from, lost, doing);
@@ -102,7 +102,7 @@ impl ThreadStates {
     }
 
     /// A scope begins; false if too many are open.
-    pub fn begin(
+    pub(crate) fn begin_scope(
         &mut self,
         point: PointId,
         from: MonotonicNs,
@@ -117,7 +117,7 @@ impl ThreadStates {
     }
 
     /// A scope ends; inner ones without an end end with it, as incomplete. False if it never began.
-    pub fn end(
+    pub(crate) fn end_scope(
         &mut self,
         tid: Tid,
         point: PointId,
@@ -143,10 +143,10 @@ impl ThreadStates {
     ) {
         let Some(OpenScope { point, from, values, count }) = self.scopes.pop() else { return };
         let (to, depth) = (at.max(from), depth as u16);
-        sink.scope(&ScopeSpan { tid, from, to, point, depth, values, count, whole });
+        sink.on_scope_span(&ScopeSpan { tid, from, to, point, depth, values, count, whole });
     }
 
-    fn finish(
+    fn finish_thread(
         &mut self,
         tid: Tid,
         at: MonotonicNs,
@@ -160,10 +160,16 @@ impl ThreadStates {
                 ThreadState::Ready { .. } | ThreadState::Waking => Was::Ready,
                 _ => Was::Asleep,
             };
-            self.settle(tid, at, was, gaps, sink);
+            self.end_state(tid, at, was, gaps, sink);
         }
         if let Some((number, from)) = self.syscall.take() {
-            sink.syscall(&SyscallSpan { tid, from, to: at.max(from), number, result: None });
+            sink.on_syscall_span(&SyscallSpan {
+                tid,
+                from,
+                to: at.max(from),
+                number,
+                result: None,
+            });
         }
         for depth in (0..self.scopes.len()).rev() {
             self.close_scope(tid, depth, at, false, sink);
@@ -186,14 +192,14 @@ impl ThreadTable {
     /// The thread whose state an event shows; without an earlier event it has been unknown since
     /// the beginning. For one that had ended, the state since its end is unknown.
     pub fn get(&mut self, tid: Tid) -> Option<&mut ThreadStates> {
-        let thread = self.beside(tid)?;
+        let thread = self.thread_without_state(tid)?;
         thread.dead = false;
         Some(thread)
     }
 
     /// The thread of an event without an implied state: a test point may arrive shortly after the
     /// end of its thread.
-    pub fn beside(&mut self, tid: Tid) -> Option<&mut ThreadStates> {
+    pub(crate) fn thread_without_state(&mut self, tid: Tid) -> Option<&mut ThreadStates> {
         let full = self.table.len() >= THREADS;
         match self.table.entry(tid) {
             Entry::Occupied(known) => Some(known.into_mut()),
@@ -207,11 +213,17 @@ impl ThreadTable {
 
     /// A new thread. If its number belonged to another one without a recorded end, that end is
     /// unknown.
-    pub fn born(&mut self, tid: Tid, at: MonotonicNs, gaps: &Gaps, sink: &mut impl SpanSink) {
-        let known = self.table.get(&tid).is_some_and(|thread| !thread.dead);
+    pub(crate) fn on_fork(
+        &mut self,
+        tid: Tid,
+        at: MonotonicNs,
+        gaps: &Gaps,
+        sink: &mut impl SpanSink,
+    ) {
+        let is_known = self.table.get(&tid).is_some_and(|thread| !thread.dead);
         let Some(thread) = self.get(tid) else { return };
-        if known {
-            thread.settle(tid, at, Was::Unseen, gaps, sink);
+        if is_known {
+            thread.end_state(tid, at, Was::Unseen, gaps, sink);
         }
         *thread =
             ThreadStates { doing: ThreadState::Other, ..ThreadStates::new(at.max(thread.since)) };
@@ -219,10 +231,10 @@ impl ThreadTable {
 
     /// Ends all threads, in the order of their numbers.
     pub fn finish(&mut self, at: MonotonicNs, states: bool, gaps: &Gaps, sink: &mut impl SpanSink) {
-        let mut all: Vec<(Tid, ThreadStates)> = self.table.drain().collect();
-        all.sort_unstable_by_key(|(tid, _)| *tid);
-        for (tid, mut thread) in all {
-            thread.finish(tid, at, states, gaps, sink);
+        let mut all_threads: Vec<(Tid, ThreadStates)> = self.table.drain().collect();
+        all_threads.sort_unstable_by_key(|(tid, _)| *tid);
+        for (tid, mut thread) in all_threads {
+            thread.finish_thread(tid, at, states, gaps, sink);
         }
     }
 }

@@ -8,6 +8,20 @@ use punctual_core::{Event, EventKind};
 use punctual_testing::{assert_lines, events, parse_events, parse_names};
 use std::collections::BTreeMap;
 
+/// The lanes of one window. Reads the whole recording, as spans may begin or end far outside of it.
+fn lanes_of_window(
+    events: impl IntoIterator<Item = Event>,
+    coverage: Coverage,
+    gaps: Gaps,
+    from: MonotonicNs,
+    to: MonotonicNs,
+) -> WindowLanes {
+    let mut tracker = Tracker::new(coverage, gaps, LaneWindows::new([(from, to)]));
+    events.into_iter().for_each(|event| tracker.push(&event));
+    let (windows, _) = tracker.finish();
+    windows.finish().into_iter().next().unwrap_or_default()
+}
+
 /// Keeps everything.
 #[derive(Default)]
 struct All {
@@ -19,29 +33,29 @@ struct All {
 }
 
 impl SpanSink for All {
-    fn thread(&mut self, span: &ThreadSpan) {
+    fn on_thread_span(&mut self, span: &ThreadSpan) {
         self.threads.entry(span.tid).or_default().push(*span);
     }
-    fn cpu(&mut self, span: &CpuSpan) {
+    fn on_cpu_span(&mut self, span: &CpuSpan) {
         self.cpus.entry(span.cpu).or_default().push(*span);
     }
-    fn interrupt(&mut self, span: &InterruptSpan) {
+    fn on_interrupt_span(&mut self, span: &InterruptSpan) {
         self.interrupts.push(*span);
     }
-    fn scope(&mut self, span: &ScopeSpan) {
+    fn on_scope_span(&mut self, span: &ScopeSpan) {
         self.scopes.push(*span);
     }
-    fn wake(&mut self, mark: &WakeMark) {
+    fn on_wake(&mut self, mark: &WakeMark) {
         self.wakes.push(*mark);
     }
 }
 
 fn coverage(began: i64, ended: i64) -> Coverage {
-    Coverage::between(MonotonicNs(began), MonotonicNs(ended))
+    Coverage::from_span(MonotonicNs(began), MonotonicNs(ended))
 }
 
 fn track(events: &[Event], coverage: Coverage) -> (All, TrackerWarnings) {
-    let gaps = Gaps::of(events.iter().copied());
+    let gaps = Gaps::from_events(events.iter().copied());
     let mut tracker = Tracker::new(coverage, gaps, All::default());
     events.iter().for_each(|event| tracker.push(event));
     tracker.finish()
@@ -226,7 +240,7 @@ fn only_the_recorded_tasks_are_followed() {
             comms: comms.iter().map(|comm| comm.to_string()).collect(),
             ..Recorded::default()
         };
-        let threads = Coverage::of(&recorded, &names).threads;
+        let threads = Coverage::from_recording(&recorded, &names).threads;
         threads.map(|threads| {
             threads.into_iter().map(|tid| tid.0).collect::<std::collections::BTreeSet<u32>>()
         })
@@ -240,7 +254,13 @@ fn only_the_recorded_tasks_are_followed() {
 #[test]
 fn spans_are_clipped_to_the_window() {
     let events = events!("10 cpu0 7 switch S -> 8; 40 switch R -> 7; 70 switch S -> 0");
-    let lanes = window(events, coverage(0, 100), Gaps::default(), MonotonicNs(20), MonotonicNs(50));
+    let lanes = lanes_of_window(
+        events,
+        coverage(0, 100),
+        Gaps::default(),
+        MonotonicNs(20),
+        MonotonicNs(50),
+    );
     let spans = lanes.cpus[&0].ran.iter();
     assert_lines(
         spans.map(|span| (span.from.ns(), span.to.ns(), span.tid.unwrap().0)),
@@ -297,7 +317,8 @@ proptest! {
         }
         let threads = limited.then(|| [Tid(1), Tid(2)].into());
         let coverage = Coverage { threads, ..coverage(50, 1_000) };
-        let gaps = if recorded_gaps { Gaps::of(events.iter().copied()) } else { Gaps::default() };
+        let gaps = if recorded_gaps { Gaps::from_events(events.iter().copied()) } else {
+            Gaps::default() };
         let mut tracker = Tracker::new(
             coverage.clone(),
             gaps.clone(),

@@ -37,13 +37,13 @@ pub struct Coverage {
 
 impl Coverage {
     /// For all threads from one instant to another.
-    pub fn between(began: MonotonicNs, ended: MonotonicNs) -> Coverage {
+    pub fn from_span(began: MonotonicNs, ended: MonotonicNs) -> Coverage {
         Coverage { began, ended: ended.max(began), states: true, ..Coverage::default() }
     }
 
     /// For a recording. If it was limited to processes or to names of tasks, the names of the
     /// recording list their threads.
-    pub fn of(recorded: &Recorded, names: &Names) -> Coverage {
+    pub fn from_recording(recorded: &Recorded, names: &Names) -> Coverage {
         let Recorded { pids, comms, .. } = recorded;
         let requested = |tid: Tid, task: &TaskName| {
             (pids.is_empty() || pids.contains(&task.process) || pids.contains(&tid.0))
@@ -60,7 +60,7 @@ impl Coverage {
             names.syscalls.iter().filter(is).map(|(number, _)| *number).collect()
         };
         Coverage {
-            states: recorded.covers(Group::Sched),
+            states: recorded.has_group(Group::Sched),
             threads: limited.then(|| tids.collect()),
             groups: Some(recorded.groups.clone()),
             idle_latencies: names.idle_latencies.clone(),
@@ -68,11 +68,11 @@ impl Coverage {
             sleeps: called(&["nanosleep", "clock_nanosleep"]),
             processes: Arc::new(processes.collect()),
             observers: Arc::new(names.observers.clone()),
-            ..Coverage::between(recorded.began, recorded.ended)
+            ..Coverage::from_span(recorded.began, recorded.ended)
         }
     }
 
-    fn follows(&self, tid: Tid) -> bool {
+    fn is_followed(&self, tid: Tid) -> bool {
         self.threads.as_ref().is_none_or(|threads| threads.contains(&tid))
     }
 }
@@ -99,8 +99,8 @@ pub struct Tracker<S> {
 }
 
 impl<S: SpanSink> Tracker<S> {
-    /// An empty tracker. `gaps` are those of the recording ([`Gaps::of`]); without them, losses of
-    /// one CPU do not affect threads that were asleep or ready meanwhile.
+    /// An empty tracker. `gaps` are those of the recording ([`Gaps::from_events`]); without them,
+    /// losses of one CPU do not affect threads that were asleep or ready meanwhile.
     pub fn new(coverage: Coverage, gaps: Gaps, sink: S) -> Tracker<S> {
         let (cpus, threads) = (Cpus::new(coverage.began), ThreadTable::new(coverage.began));
         Tracker { coverage, gaps, cpus, threads, sink, warnings: TrackerWarnings::default() }
@@ -112,41 +112,59 @@ impl<S: SpanSink> Tracker<S> {
         let Event { cpu, tid, what, .. } = *event;
         match what {
             EventKind::Switch { prev_prio, prev_state, next, next_prio } => {
-                self.runs(cpu, at, tid, &what);
+                self.note_running(cpu, at, tid, &what);
                 let mark = SwitchMark { at, cpu, prev: tid, state: prev_state, next };
-                return self.switched(mark, prev_prio, next_prio);
+                return self.on_switch(mark, prev_prio, next_prio);
             }
-            EventKind::Lost { count, since } => return self.lost(at, cpu, tid, count, since),
+            EventKind::Lost { count, since } => return self.on_loss(at, cpu, tid, count, since),
             EventKind::Point { point, kind, count, values } => {
-                return self.point(PointMark { at, tid, point, kind, values, count });
+                return self.on_point(PointMark { at, tid, point, kind, values, count });
             }
             EventKind::Sample { .. } => return,
-            _ => self.runs(cpu, at, tid, &what),
+            _ => self.note_running(cpu, at, tid, &what),
         }
         match what {
-            EventKind::Waking { task, .. } => self.waking(at, cpu, tid, task),
+            EventKind::Waking { task, .. } => self.on_waking(at, cpu, tid, task),
             EventKind::Wakeup { task, target, new, .. } => {
-                self.woken(at, cpu, tid, task, target, new)
+                self.on_wakeup(at, cpu, tid, task, target, new)
             }
             EventKind::Migrate { task, from, to } => {
-                self.migrated(MigrationMark { at, tid: task, from, to })
+                self.on_migration(MigrationMark { at, tid: task, from, to })
             }
             EventKind::Fork { child } if self.coverage.states && child != Tid::IDLE => {
-                self.threads.born(child, at, &self.gaps, &mut self.sink);
+                self.threads.on_fork(child, at, &self.gaps, &mut self.sink);
             }
-            EventKind::IrqEntry { irq } => self.enter(at, cpu, Interrupt::Hard(irq)),
-            EventKind::IrqExit { irq, .. } => self.exit(at, cpu, tid, Interrupt::Hard(irq)),
-            EventKind::VectorEntry { vector } => self.enter(at, cpu, Interrupt::Vector(vector)),
-            EventKind::VectorExit { vector } => self.exit(at, cpu, tid, Interrupt::Vector(vector)),
-            EventKind::SoftirqEntry { vector } => self.enter(at, cpu, Interrupt::Soft(vector)),
-            EventKind::SoftirqExit { vector } => self.exit(at, cpu, tid, Interrupt::Soft(vector)),
-            EventKind::IdleEnter { state } => self.idle(at, cpu, Some(state)),
-            EventKind::IdleExit => self.idle(at, cpu, None),
+            EventKind::IrqEntry { irq } => self.on_interrupt_entry(at, cpu, Interrupt::Hard(irq)),
+            EventKind::IrqExit { irq, .. } => {
+                self.on_interrupt_exit(at, cpu, tid, Interrupt::Hard(irq))
+            }
+            EventKind::VectorEntry { vector } => {
+                self.on_interrupt_entry(at, cpu, Interrupt::Vector(vector))
+            }
+            EventKind::VectorExit { vector } => {
+                self.on_interrupt_exit(at, cpu, tid, Interrupt::Vector(vector))
+            }
+            EventKind::SoftirqEntry { vector } => {
+                self.on_interrupt_entry(at, cpu, Interrupt::Soft(vector))
+            }
+            EventKind::SoftirqExit { vector } => {
+                self.on_interrupt_exit(at, cpu, tid, Interrupt::Soft(vector))
+            }
+            EventKind::IdleEnter { state } => self.on_idle(at, cpu, Some(state)),
+            EventKind::IdleExit => self.on_idle(at, cpu, None),
             EventKind::SyscallEnter { number, .. } => self.syscall_enter(at, tid, number),
             EventKind::SyscallExit { number, result } => self.syscall_exit(at, tid, number, result),
             EventKind::Call { function, began, depth, left, argument } => {
                 let from = began.clamp(self.coverage.began, at);
-                self.sink.call(&CallSpan { tid, from, to: at, function, depth, left, argument });
+                self.sink.on_call_span(&CallSpan {
+                    tid,
+                    from,
+                    to: at,
+                    function,
+                    depth,
+                    left,
+                    argument,
+                });
             }
             _ => {}
         }
@@ -155,9 +173,9 @@ impl<S: SpanSink> Tracker<S> {
     /// Ends the recording and all open spans.
     pub fn finish(mut self) -> (S, TrackerWarnings) {
         let ended = self.coverage.ended;
-        for cpu in self.cpus.all() {
+        for cpu in self.cpus.iter_mut() {
             cpu.interrupts_end(ended, cpu.tid.unwrap_or_default(), &mut self.sink);
-            cpu.idle(ended, None, &mut self.sink);
+            cpu.set_idle_state(ended, None, &mut self.sink);
             if self.coverage.states {
                 cpu.turn_to(ended, true, None, &mut self.sink);
             }
@@ -168,8 +186,8 @@ impl<S: SpanSink> Tracker<S> {
     }
 
     /// This task runs here; if the task was unknown, it has run since then, as no switch occurred.
-    fn runs(&mut self, cpu: u16, at: MonotonicNs, tid: Tid, what: &EventKind) {
-        if !self.coverage.states || !self.coverage.follows(tid) {
+    fn note_running(&mut self, cpu: u16, at: MonotonicNs, tid: Tid, what: &EventKind) {
+        if !self.coverage.states || !self.coverage.is_followed(tid) {
             return;
         }
         let Some(lane) = self.cpus.get(cpu) else { return };
@@ -201,7 +219,7 @@ impl<S: SpanSink> Tracker<S> {
             }
             _ => {
                 if thread.since < since {
-                    thread.settle(tid, since, Was::Unseen, &self.gaps, &mut self.sink);
+                    thread.end_state(tid, since, Was::Unseen, &self.gaps, &mut self.sink);
                 }
                 thread.doing = ThreadState::Running { cpu };
             }
@@ -220,7 +238,7 @@ impl<S: SpanSink> Tracker<S> {
         }
         if let Some(lane) = self.cpus.get(cpu) {
             lane.interrupts_end(at, ran, &mut self.sink);
-            lane.idle(at, None, &mut self.sink);
+            lane.set_idle_state(at, None, &mut self.sink);
             lane.turn_to(at, ran == Tid::IDLE, Some((tid, None)), &mut self.sink);
         }
         let Some(thread) = self.threads.get(tid) else { return };
@@ -229,9 +247,9 @@ impl<S: SpanSink> Tracker<S> {
         }
         let is_ready = matches!(thread.doing, ThreadState::Ready { .. });
         let was = if is_ready { Was::Ready } else { Was::Unseen };
-        thread.settle(tid, at, was, &self.gaps, &mut self.sink);
+        thread.end_state(tid, at, was, &self.gaps, &mut self.sink);
         thread.doing = ThreadState::Running { cpu };
-        self.sink.unseen(tid, at);
+        self.sink.on_unseen_switch(tid, at);
     }
 
     /// A thread that should run on `cpu` is seen elsewhere, or another one there: the task of that
@@ -239,21 +257,21 @@ impl<S: SpanSink> Tracker<S> {
     fn moves_without_a_switch(&mut self, tid: Tid, at: MonotonicNs, cpu: u16) {
         self.warnings.contradictions += 1;
         let lane = self.cpus.get(cpu).filter(|lane| lane.tid == Some(tid));
-        let seen = lane.as_ref().map(|lane| lane.seen.min(at));
-        if let (Some(lane), Some(seen)) = (lane, seen) {
+        let seen_until = lane.as_ref().map(|lane| lane.seen.min(at));
+        if let (Some(lane), Some(seen)) = (lane, seen_until) {
             lane.turn_to(seen, true, None, &mut self.sink);
             lane.turn_to(at, false, None, &mut self.sink);
         }
         if let Some(thread) = self.threads.get(tid) {
-            if let Some(seen) = seen.filter(|seen| *seen > thread.since) {
-                thread.settle(tid, seen, Was::Running, &self.gaps, &mut self.sink);
+            if let Some(seen) = seen_until.filter(|seen| *seen > thread.since) {
+                thread.end_state(tid, seen, Was::Running, &self.gaps, &mut self.sink);
             }
-            thread.settle(tid, at, Was::Unseen, &self.gaps, &mut self.sink);
+            thread.end_state(tid, at, Was::Unseen, &self.gaps, &mut self.sink);
             thread.doing = ThreadState::Unknown;
         }
     }
 
-    fn switched(&mut self, mark: SwitchMark, prev_prio: i16, next_prio: i16) {
+    fn on_switch(&mut self, mark: SwitchMark, prev_prio: i16, next_prio: i16) {
         if !self.coverage.states {
             return;
         }
@@ -261,11 +279,11 @@ impl<S: SpanSink> Tracker<S> {
         if let Some(lane) = self.cpus.get(cpu) {
             lane.prio.get_or_insert(prev_prio);
         }
-        self.leaves(at, cpu, prev, state);
-        self.sink.switch(&mark);
-        let followed = self.coverage.follows(next);
+        self.on_switch_out(at, cpu, prev, state);
+        self.sink.on_switch(&mark);
+        let followed = self.coverage.is_followed(next);
         if next != Tid::IDLE && followed {
-            self.arrives(at, cpu, next);
+            self.on_switch_in(at, cpu, next);
         }
         if let Some(lane) = self.cpus.get(cpu) {
             lane.turn_to(at, true, followed.then_some((next, Some(next_prio))), &mut self.sink);
@@ -273,16 +291,16 @@ impl<S: SpanSink> Tracker<S> {
                 .filter(|next| *next != Tid::IDLE && followed)
                 .and_then(|n| self.threads.get(n))
             {
-                lane.resume(&mut thread.suspended, at);
+                lane.resume_softirqs(&mut thread.suspended, at);
             }
         }
     }
 
     /// Ends the lane's span and the run of the previous task.
-    fn leaves(&mut self, at: MonotonicNs, cpu: u16, prev: Tid, state: TaskState) {
+    fn on_switch_out(&mut self, at: MonotonicNs, cpu: u16, prev: Tid, state: TaskState) {
         let Some(lane) = self.cpus.get(cpu) else { return };
         let (ran, agrees) = (lane.tid, lane.tid == Some(prev));
-        lane.idle(at, None, &mut self.sink);
+        lane.set_idle_state(at, None, &mut self.sink);
         let softirqs = lane.interrupts_end(at, prev, &mut self.sink);
         if !agrees && let Some(ran) = ran.filter(|ran| *ran != Tid::IDLE) {
             self.moves_without_a_switch(ran, at, cpu);
@@ -290,7 +308,7 @@ impl<S: SpanSink> Tracker<S> {
         if let Some(lane) = self.cpus.get(cpu) {
             lane.turn_to(at, agrees, None, &mut self.sink);
         }
-        if prev == Tid::IDLE || !self.coverage.follows(prev) {
+        if prev == Tid::IDLE || !self.coverage.is_followed(prev) {
             return;
         }
         let Some(thread) = self.threads.get(prev) else { return };
@@ -300,7 +318,7 @@ impl<S: SpanSink> Tracker<S> {
             self.moves_without_a_switch(prev, at, other);
         }
         let Some(thread) = self.threads.get(prev) else { return };
-        let contradicts = thread.settle(prev, at, Was::Running, &self.gaps, &mut self.sink);
+        let contradicts = thread.end_state(prev, at, Was::Running, &self.gaps, &mut self.sink);
         self.warnings.contradictions += u64::from(contradicts);
         thread.suspended = softirqs;
         thread.dead = state == TaskState::Dead;
@@ -313,7 +331,7 @@ impl<S: SpanSink> Tracker<S> {
     }
 
     /// Ends the state of the arriving thread.
-    fn arrives(&mut self, at: MonotonicNs, cpu: u16, next: Tid) {
+    fn on_switch_in(&mut self, at: MonotonicNs, cpu: u16, next: Tid) {
         let Some(thread) = self.threads.get(next) else { return };
         if let ThreadState::Running { cpu: other } = thread.doing {
             self.moves_without_a_switch(next, at, other);
@@ -323,37 +341,45 @@ impl<S: SpanSink> Tracker<S> {
         if thread.doing == ThreadState::Waking {
             thread.doing = ThreadState::Ready { cpu: Some(cpu), preempted: false };
         }
-        let contradicts = thread.settle(next, at, Was::Ready, &self.gaps, &mut self.sink);
+        let contradicts = thread.end_state(next, at, Was::Ready, &self.gaps, &mut self.sink);
         self.warnings.contradictions += u64::from(contradicts);
         thread.doing = ThreadState::Running { cpu };
     }
 
-    fn waking(&mut self, at: MonotonicNs, cpu: u16, waker: Tid, task: Tid) {
-        let interrupt = self.cpus.get(cpu).and_then(|lane| lane.interrupt());
-        self.sink.wake(&WakeMark { at, cpu, waker, interrupt, task });
-        self.awakes(at, task, ThreadState::Waking);
+    fn on_waking(&mut self, at: MonotonicNs, cpu: u16, waker: Tid, task: Tid) {
+        let interrupt = self.cpus.get(cpu).and_then(|lane| lane.current_interrupt());
+        self.sink.on_wake(&WakeMark { at, cpu, waker, interrupt, task });
+        self.end_wait(at, task, ThreadState::Waking);
     }
 
     /// A thread that was asleep until now without a recorded sched_waking: this event implies it.
-    fn woken(&mut self, at: MonotonicNs, cpu: u16, waker: Tid, task: Tid, target: u16, new: bool) {
+    fn on_wakeup(
+        &mut self,
+        at: MonotonicNs,
+        cpu: u16,
+        waker: Tid,
+        task: Tid,
+        target: u16,
+        new: bool,
+    ) {
         let awake = |doing: ThreadState| {
             matches!(
                 doing,
                 ThreadState::Waking | ThreadState::Ready { .. } | ThreadState::Running { .. }
             )
         };
-        let followed = self.coverage.states && task != Tid::IDLE && self.coverage.follows(task);
+        let followed = self.coverage.states && task != Tid::IDLE && self.coverage.is_followed(task);
         if followed && !new && self.threads.get(task).is_some_and(|thread| !awake(thread.doing)) {
-            let interrupt = self.cpus.get(cpu).and_then(|lane| lane.interrupt());
-            self.sink.wake(&WakeMark { at, cpu, waker, interrupt, task });
+            let interrupt = self.cpus.get(cpu).and_then(|lane| lane.current_interrupt());
+            self.sink.on_wake(&WakeMark { at, cpu, waker, interrupt, task });
         }
-        self.awakes(at, task, ThreadState::Ready { cpu: Some(target), preempted: false });
+        self.end_wait(at, task, ThreadState::Ready { cpu: Some(target), preempted: false });
     }
 
     /// A thread stops waiting. A running or ready thread may also be woken when it was about to
     /// sleep, which changes nothing.
-    fn awakes(&mut self, at: MonotonicNs, task: Tid, doing: ThreadState) {
-        if !self.coverage.states || task == Tid::IDLE || !self.coverage.follows(task) {
+    fn end_wait(&mut self, at: MonotonicNs, task: Tid, doing: ThreadState) {
+        if !self.coverage.states || task == Tid::IDLE || !self.coverage.is_followed(task) {
             return;
         }
         let Some(thread) = self.threads.get(task) else { return };
@@ -363,79 +389,90 @@ impl<S: SpanSink> Tracker<S> {
             ThreadState::Running { .. } => return,
             // It may have run and slept again within the gap.
             ThreadState::Ready { .. }
-                if self.gaps.within(LossScope::AnyCpu, thread.since, at).is_none() =>
+                if self.gaps.gap_within(LossScope::AnyCpu, thread.since, at).is_none() =>
             {
                 return;
             }
             _ => Was::Asleep,
         };
-        thread.settle(task, at, was, &self.gaps, &mut self.sink);
+        thread.end_state(task, at, was, &self.gaps, &mut self.sink);
         thread.doing = doing;
     }
 
-    fn migrated(&mut self, mark: MigrationMark) {
-        self.sink.migration(&mark);
-        if !self.coverage.states || mark.tid == Tid::IDLE || !self.coverage.follows(mark.tid) {
+    fn on_migration(&mut self, mark: MigrationMark) {
+        self.sink.on_migration(&mark);
+        if !self.coverage.states || mark.tid == Tid::IDLE || !self.coverage.is_followed(mark.tid) {
             return;
         }
         let Some(thread) = self.threads.get(mark.tid) else { return };
         if let ThreadState::Ready { preempted, .. } = thread.doing {
-            thread.settle(mark.tid, mark.at, Was::Ready, &self.gaps, &mut self.sink);
+            thread.end_state(mark.tid, mark.at, Was::Ready, &self.gaps, &mut self.sink);
             thread.doing = ThreadState::Ready { cpu: Some(mark.to), preempted };
         }
     }
 
-    fn enter(&mut self, at: MonotonicNs, cpu: u16, what: Interrupt) {
-        let entered = self.cpus.get(cpu).is_some_and(|lane| lane.enter(what, at));
+    fn on_interrupt_entry(&mut self, at: MonotonicNs, cpu: u16, what: Interrupt) {
+        let entered = self.cpus.get(cpu).is_some_and(|lane| lane.enter_interrupt(what, at));
         self.warnings.untracked += u64::from(!entered);
     }
 
-    fn exit(&mut self, at: MonotonicNs, cpu: u16, tid: Tid, what: Interrupt) {
-        let left = self.cpus.get(cpu).is_some_and(|lane| lane.exit(what, at, tid, &mut self.sink));
+    fn on_interrupt_exit(&mut self, at: MonotonicNs, cpu: u16, tid: Tid, what: Interrupt) {
+        let left = self
+            .cpus
+            .get(cpu)
+            .is_some_and(|lane| lane.exit_interrupt(what, at, tid, &mut self.sink));
         self.warnings.stray += u64::from(!left);
     }
 
-    fn idle(&mut self, at: MonotonicNs, cpu: u16, state: Option<u32>) {
+    fn on_idle(&mut self, at: MonotonicNs, cpu: u16, state: Option<u32>) {
         if let Some(lane) = self.cpus.get(cpu) {
-            lane.idle(at, state, &mut self.sink);
+            lane.set_idle_state(at, state, &mut self.sink);
         }
     }
 
     fn syscall_enter(&mut self, at: MonotonicNs, tid: Tid, number: u32) {
-        let Some(thread) = self.threads.beside(tid) else { return };
+        let Some(thread) = self.threads.thread_without_state(tid) else { return };
         thread.syscall = Some((number, at));
     }
 
     /// Some system calls return twice (fork) or not at all (exit): only the exit of the entered one
     /// counts.
     fn syscall_exit(&mut self, at: MonotonicNs, tid: Tid, number: u32, result: i64) {
-        let Some(thread) = self.threads.beside(tid) else { return };
+        let Some(thread) = self.threads.thread_without_state(tid) else { return };
         match thread.syscall.take() {
             Some((entered, from)) if entered == number => {
                 let to = at.max(from);
-                self.sink.syscall(&SyscallSpan { tid, from, to, number, result: Some(result) });
+                self.sink.on_syscall_span(&SyscallSpan {
+                    tid,
+                    from,
+                    to,
+                    number,
+                    result: Some(result),
+                });
             }
             _ => self.warnings.stray += 1,
         }
     }
 
-    fn point(&mut self, mark: PointMark) {
-        self.sink.point(&mark);
+    fn on_point(&mut self, mark: PointMark) {
+        self.sink.on_point(&mark);
         let PointMark { at, tid, point, kind, values, count } = mark;
         if kind == PointKind::Point {
             return;
         }
-        let Some(thread) = self.threads.beside(tid) else { return };
+        let Some(thread) = self.threads.thread_without_state(tid) else { return };
         match kind {
             PointKind::Begin => {
-                self.warnings.untracked += u64::from(!thread.begin(point, at, values, count))
+                self.warnings.untracked += u64::from(!thread.begin_scope(point, at, values, count))
             }
-            _ => self.warnings.stray += u64::from(!thread.end(tid, point, at, &mut self.sink)),
+            _ => {
+                self.warnings.stray += u64::from(!thread.end_scope(tid, point, at, &mut self.sink))
+            }
         }
     }
 
     /// Events are missing: that CPU is unknown until its next event with a task.
-    fn lost(&mut self, at: MonotonicNs, cpu: u16, tid: Tid, count: u64, since: MonotonicNs) {
+    fn on_loss(&mut self, at: MonotonicNs, cpu: u16, tid: Tid, count: u64, since: MonotonicNs) {
         let from = since.clamp(self.coverage.began, at);
         let of_cpu = cpu != Event::NO_CPU;
         let mark = GapMark {
@@ -445,11 +482,11 @@ impl<S: SpanSink> Tracker<S> {
             to: at,
             count,
         };
-        self.sink.gap(&mark);
+        self.sink.on_gap(&mark);
         let Some(lane) = self.cpus.get(cpu) else { return };
         let ran = lane.tid;
         lane.interrupts_end(from, ran.unwrap_or_default(), &mut self.sink);
-        lane.idle(from, None, &mut self.sink);
+        lane.set_idle_state(from, None, &mut self.sink);
         if !self.coverage.states {
             return;
         }
@@ -461,7 +498,7 @@ impl<S: SpanSink> Tracker<S> {
         else {
             return;
         };
-        thread.settle(ran, from, Was::Running, &self.gaps, &mut self.sink);
+        thread.end_state(ran, from, Was::Running, &self.gaps, &mut self.sink);
         thread.doing = ThreadState::Unknown;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::kept::{KeptFiles, Revert};
 use super::words::Trial;
-use super::{BootError, Loader, grub, installed, raspberry, systemd_boot, u_boot};
+use super::{BootError, Loader, find_installed, grub, raspberry, systemd_boot, u_boot};
 use crate::files::{Files, Root};
 use std::path::Path;
 
@@ -20,86 +20,91 @@ pub struct BootFiles {
 impl BootFiles {
     /// The files below this root.
     pub fn new(base: &Path, kept: KeptFiles, loader: Loader, run: RunCommand) -> BootFiles {
-        BootFiles { root: Root::at(base), kept, loader, run }
+        BootFiles { root: Root::from_base(base), kept, loader, run }
     }
 
     /// Requests a trial of the next boot, and of that alone.
     ///
     /// # Errors
-    /// It cannot be requested; a part may be written then, which [`BootFiles::revert`] reverts.
-    pub fn arm(&self, trial: &Trial) -> Result<(), BootError> {
-        trial.check()?;
+    /// It cannot be requested; a part may be written then, which [`BootFiles::revert_trial`]
+    /// reverts.
+    pub fn request_trial(&self, trial: &Trial) -> Result<(), BootError> {
+        trial.check_words()?;
         let refused = BootError::Refused;
         match &self.loader {
             Loader::Grub { directory, body, .. } => {
                 let entry =
                     grub::trial_body(&self.root, directory, body, trial).map_err(refused)?;
                 let custom = format!("{directory}/custom.cfg");
-                let text = self.kept.text(&custom)?.unwrap_or_default();
-                if grub::has_entry(&text) && !self.kept.has(&custom)? {
+                let text = self.kept.read_text(&custom)?.unwrap_or_default();
+                if grub::has_entry(&text) && !self.kept.has_written(&custom)? {
                     return Err(BootError::Refused(format!(
                         "/{custom} has an entry of another change of the boot (`punctual boot \
                          restore`)"
                     )));
                 }
                 let text = grub::with_entry(&text, &entry);
-                self.put(&custom, text.as_bytes(), Revert::GrubCustom)?;
+                self.write_file(&custom, text.as_bytes(), Revert::GrubCustom)?;
                 let environment = format!("{directory}/grubenv");
-                let text = self.kept.text(&environment)?.unwrap_or_default();
+                let text = self.kept.read_text(&environment)?.unwrap_or_default();
                 let text = grub::with_next_entry(&text, Some(grub::ENTRY)).map_err(|why| {
                     BootError::Failed(format!("cannot change /{environment}: {why}"))
                 })?;
-                self.put(&environment, text.as_bytes(), Revert::GrubEnvironment)
+                self.write_file(&environment, text.as_bytes(), Revert::GrubEnvironment)
             }
             Loader::SystemdBoot { directory, body } => {
                 let text = systemd_boot::trial_entry(&self.root, directory, body, trial)
                     .map_err(refused)?;
                 let entry = format!("{directory}/{}", systemd_boot::FILE);
-                self.put(&entry, text.as_bytes(), Revert::Counted)?;
-                self.command(&["bootctl", "set-oneshot", systemd_boot::ID])
+                self.write_file(&entry, text.as_bytes(), Revert::Counted)?;
+                self.run_command(&["bootctl", "set-oneshot", systemd_boot::ID])
             }
             Loader::RaspberryPi { directory, tryboot } => {
                 let config = format!("{directory}/{}", raspberry::CONFIG);
                 let usual = match tryboot {
-                    true => self.kept.text(&config)?,
-                    false => self.kept.before(&config)?,
+                    true => self.kept.read_text(&config)?,
+                    false => self.kept.text_before_change(&config)?,
                 };
                 let usual = usual.ok_or_else(|| BootError::Refused(format!("no /{config}")))?;
                 let (text, cmdline) = raspberry::trial_files(&self.root, directory, &usual, trial)
                     .map_err(refused)?;
                 let path = format!("{directory}/{}", raspberry::CMDLINE);
-                self.put(&path, cmdline.as_bytes(), Revert::Own)?;
+                self.write_file(&path, cmdline.as_bytes(), Revert::Own)?;
                 let path = format!("{directory}/{}", raspberry::TRYBOOT);
                 match tryboot {
-                    true => self.put(&path, text.as_bytes(), Revert::Own),
-                    false => self.put(&config, text.as_bytes(), Revert::Whole),
+                    true => self.write_file(&path, text.as_bytes(), Revert::Own),
+                    false => self.write_file(&config, text.as_bytes(), Revert::Whole),
                 }
             }
             Loader::UBoot { directory, configuration, environment } => {
                 let path = format!("{directory}/{configuration}");
-                let usual = self.kept.text(&path)?.unwrap_or_default();
+                let usual = self.kept.read_text(&path)?.unwrap_or_default();
                 let text = u_boot::trial_configuration(&self.root, directory, &usual, trial)
                     .map_err(refused)?;
                 let path = |name: &str| format!("{directory}/{name}");
-                self.put(&path(u_boot::TRIAL), text.as_bytes(), Revert::Own)?;
-                let script = u_boot::script(configuration, *environment);
-                self.put(&path(u_boot::SCRIPT), &script, Revert::Own)?;
+                self.write_file(&path(u_boot::TRIAL), text.as_bytes(), Revert::Own)?;
+                let script = u_boot::build_script(configuration, *environment);
+                self.write_file(&path(u_boot::SCRIPT), &script, Revert::Own)?;
                 if *environment {
-                    return self.command(&["fw_setenv", u_boot::VARIABLE, "1"]);
+                    return self.run_command(&["fw_setenv", u_boot::VARIABLE, "1"]);
                 }
-                self.put(&path(u_boot::ONCE), b"boot punctual/trial.conf once\n", Revert::Own)
+                self.write_file(
+                    &path(u_boot::ONCE),
+                    b"boot punctual/trial.conf once\n",
+                    Revert::Own,
+                )
             }
             Loader::Kexec { cmdline, release } => {
                 let release = trial.kernel.as_ref().unwrap_or(release);
                 let (kernel, initrd) =
-                    installed(&self.root, "/boot", release).ok_or_else(|| {
+                    find_installed(&self.root, "/boot", release).ok_or_else(|| {
                         BootError::Refused(format!("kexec: there is no kernel {release} in /boot"))
                     })?;
-                let words = format!("--command-line={}", trial.applied(cmdline));
+                let words = format!("--command-line={}", trial.apply_to(cmdline));
                 let initrd = initrd.map(|path| format!("--initrd={path}"));
                 let mut command = vec!["kexec", "-l", &kernel, &words];
                 command.extend(initrd.as_deref());
-                self.command(&command)
+                self.run_command(&command)
             }
         }
     }
@@ -108,15 +113,15 @@ impl BootFiles {
     ///
     /// # Errors
     /// It would be repeated, or that is unknown.
-    pub fn booted(&self) -> Result<(), BootError> {
+    pub(crate) fn check_not_repeated(&self) -> Result<(), BootError> {
         let repeated = |what: String| {
-            let why = format!("{what}: boots for one time are impossible");
-            Err(BootError::Failed(why))
+            let reason = format!("{what}: boots for one time are impossible");
+            Err(BootError::Failed(reason))
         };
         match &self.loader {
             Loader::Grub { directory, repeats: false, .. } => {
                 let environment = format!("{directory}/grubenv");
-                let text = self.kept.text(&environment)?.unwrap_or_default();
+                let text = self.kept.read_text(&environment)?.unwrap_or_default();
                 let next = grub::next_entry(&text)
                     .map_err(|why| BootError::Failed(format!("/{environment}: {why}")))?;
                 match next.is_none_or(|entry| entry.is_empty()) {
@@ -156,14 +161,14 @@ impl BootFiles {
     ///
     /// # Errors
     /// The note cannot be read, or names another file: nothing is changed then.
-    pub fn revert(&self) -> Result<Vec<String>, BootError> {
+    pub fn revert_trial(&self) -> Result<Vec<String>, BootError> {
         // Without a written entry, the setting of the next boot is not ours.
         let has_entry = match &self.loader {
             Loader::SystemdBoot { directory, .. } => {
-                self.kept.has(&format!("{directory}/{}", systemd_boot::FILE))?
+                self.kept.has_written(&format!("{directory}/{}", systemd_boot::FILE))?
             }
             Loader::UBoot { directory, environment: true, .. } => {
-                self.kept.has(&format!("{directory}/{}", u_boot::SCRIPT))?
+                self.kept.has_written(&format!("{directory}/{}", u_boot::SCRIPT))?
             }
             _ => false,
         };
@@ -180,12 +185,12 @@ impl BootFiles {
             Loader::Kexec { .. } => not_done.extend((self.run)(&["kexec", "-u"]).err()),
             _ => {}
         }
-        not_done.extend(self.kept.undo(&self.loader.files())?);
+        not_done.extend(self.kept.undo_all(&self.loader.trial_files())?);
         Ok(not_done)
     }
 
     /// The command that restarts the machine into a trial.
-    pub fn restart(&self) -> &'static [&'static str] {
+    pub(crate) fn restart_command(&self) -> &'static [&'static str] {
         let is_systemd = self.root.exists("/run/systemd/system");
         match &self.loader {
             Loader::RaspberryPi { tryboot: true, .. } => &["reboot", "0 tryboot"],
@@ -200,11 +205,11 @@ impl BootFiles {
     ///
     /// # Errors
     /// It failed.
-    pub fn command(&self, words: &[&str]) -> Result<(), BootError> {
+    pub fn run_command(&self, words: &[&str]) -> Result<(), BootError> {
         (self.run)(words).map_err(BootError::Failed)
     }
 
-    fn put(&self, path: &str, bytes: &[u8], how: Revert) -> Result<(), BootError> {
+    fn write_file(&self, path: &str, bytes: &[u8], how: Revert) -> Result<(), BootError> {
         self.kept.write(path, bytes, how)
     }
 }
@@ -213,7 +218,7 @@ impl BootFiles {
 ///
 /// # Errors
 /// It cannot be started, or failed.
-pub fn run(words: &[&str]) -> Result<(), String> {
+pub fn run_command(words: &[&str]) -> Result<(), String> {
     let failed = |why: String| format!("`{}` failed: {why}", words.join(" "));
     let (program, arguments) = words.split_first().ok_or_else(|| failed(String::new()))?;
     let mut command = std::process::Command::new(program);

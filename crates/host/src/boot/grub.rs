@@ -26,16 +26,17 @@ const PLAIN: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "vfat"];
 const DISKS: [&str; 6] = ["/dev/sd", "/dev/vd", "/dev/xvd", "/dev/hd", "/dev/nvme", "/dev/mmcblk"];
 
 /// The directory of its configuration and the booted entry. `any`: also where GRUB would repeat it.
-pub(super) fn find(files: &dyn Files, any: bool) -> Way {
-    let mut there = DIRECTORIES.iter().filter(|path| files.exists(&format!("/{path}/grub.cfg")));
-    let Some(directory) = there.next() else { return Way::Other };
-    match found(files, directory, any) {
+pub(super) fn find_way(files: &dyn Files, any: bool) -> Way {
+    let mut directories =
+        DIRECTORIES.iter().filter(|path| files.exists(&format!("/{path}/grub.cfg")));
+    let Some(directory) = directories.next() else { return Way::Other };
+    match identify_loader(files, directory, any) {
         Ok(loader) => Way::Found(loader),
         Err(why) => Way::Impossible(format!("GRUB: {why}")),
     }
 }
 
-fn found(files: &dyn Files, directory: &str, any: bool) -> Result<Loader, String> {
+fn identify_loader(files: &dyn Files, directory: &str, any: bool) -> Result<Loader, String> {
     let read = |path: &str| files.read(path).map_err(|why| why.to_string());
     let configuration = read(&format!("/{directory}/grub.cfg"))?;
     for word in ["next_entry", "/custom.cfg"] {
@@ -49,12 +50,12 @@ fn found(files: &dyn Files, directory: &str, any: bool) -> Result<Loader, String
     }
     let block = read(&environment)?;
     next_entry(&block).map_err(|why| format!("{environment}: {why}"))?;
-    let repeats = match can_write(&read("/proc/self/mountinfo")?, directory) {
+    let repeats = match check_writable(&read("/proc/self/mountinfo")?, directory) {
         Err(why) if !any => return Err(format!("it cannot write to its disk: {why}")),
         writes => writes.is_err(),
     };
     let cmdline = read("/proc/cmdline")?;
-    let body = body(&all_entries(files, &configuration, &block)?, &cmdline)?;
+    let body = find_booted_body(&all_entries(files, &configuration, &block)?, &cmdline)?;
     Ok(Loader::Grub { directory: directory.to_owned(), body, repeats })
 }
 
@@ -77,16 +78,16 @@ pub(super) fn trial_body(
                 .read(&format!("/{directory}/grub.cfg"))
                 .map_err(|why| format!("GRUB: {why}"))?;
             let block = files.read(&format!("/{directory}/grubenv")).unwrap_or_default();
-            let all = all_entries(files, &configuration, &block)?;
-            let words = given(usual);
+            let all_bodies = all_entries(files, &configuration, &block)?;
+            let words = words_of_entry(usual);
             let likeness = |body: &&String| {
-                let of = given(body);
-                let same = of.iter().filter(|word| words.contains(word)).count();
+                let words_of_body = words_of_entry(body);
+                let same = words_of_body.iter().filter(|word| words.contains(word)).count();
                 // Of equal ones the one with fewer words: not that of a rescue system.
-                (same, usize::MAX - of.len())
+                (same, usize::MAX - words_of_body.len())
             };
             let mut of_kernel: Vec<&String> =
-                all.iter().filter(|body| is_of(body, release)).collect();
+                all_bodies.iter().filter(|body| is_of(body, release)).collect();
             // Of equal ones the first one.
             of_kernel.reverse();
             let best = of_kernel.into_iter().max_by_key(likeness);
@@ -103,7 +104,7 @@ fn is_of(body: &str, release: &str) -> bool {
 }
 
 /// The words that an entry gives its kernel.
-fn given(body: &str) -> Vec<&str> {
+fn words_of_entry(body: &str) -> Vec<&str> {
     body.lines().find_map(kernel_words).map(|mut words| words.split_off(1)).unwrap_or_default()
 }
 
@@ -132,7 +133,7 @@ fn is_specified(configuration: &str) -> bool {
 fn all_entries(files: &dyn Files, configuration: &str, block: &str) -> Result<Vec<String>, String> {
     match is_specified(configuration) {
         true => specified_all(files, block),
-        false => Ok(entries(configuration).into_iter().map(str::to_owned).collect()),
+        false => Ok(list_entries(configuration).into_iter().map(str::to_owned).collect()),
     }
 }
 
@@ -141,17 +142,20 @@ fn specified_all(files: &dyn Files, block: &str) -> Result<Vec<String>, String> 
     let names = files.list(SPECIFIED).map_err(|why| why.to_string())?;
     let uuid = uuid_of_boot(files)?;
     let variable = |name: &str| {
-        let of = format!("{name}=");
-        let lines = lines(block).unwrap_or_default();
-        lines.iter().find_map(|line| line.strip_prefix(&of)).map(|value| value.trim().to_owned())
+        let assignment = format!("{name}=");
+        let lines = split_environment(block).unwrap_or_default();
+        lines
+            .iter()
+            .find_map(|line| line.strip_prefix(&assignment))
+            .map(|value| value.trim().to_owned())
     };
-    let mut all = Vec::new();
+    let mut entry_bodies = Vec::new();
     for name in names.iter().filter(|name| name.ends_with(".conf")) {
         let Ok(text) = files.read(&format!("{SPECIFIED}/{name}")) else { continue };
-        let value = |key: &str| text.lines().find_map(|line| systemd_boot::value(line, key));
+        let value = |key: &str| text.lines().find_map(|line| systemd_boot::value_of_key(line, key));
         let Some(kernel) = value("linux") else { continue };
         let mut options = Vec::new();
-        for line in text.lines().filter_map(|line| systemd_boot::value(line, "options")) {
+        for line in text.lines().filter_map(|line| systemd_boot::value_of_key(line, "options")) {
             for word in line.split_whitespace() {
                 // The variables of Fedora, which grub2-mkconfig writes into the block.
                 match word.strip_prefix('$') {
@@ -164,16 +168,16 @@ fn specified_all(files: &dyn Files, block: &str) -> Result<Vec<String>, String> 
         body += &format!("\tlinux {kernel} {}\n", options.join(" "));
         let initrds: Vec<&str> = text
             .lines()
-            .filter_map(|line| systemd_boot::value(line, "initrd"))
+            .filter_map(|line| systemd_boot::value_of_key(line, "initrd"))
             .flat_map(str::split_whitespace)
             .filter(|word| !word.starts_with('$'))
             .collect();
         if !initrds.is_empty() {
             body += &format!("\tinitrd {}\n", initrds.join(" "));
         }
-        all.push(body);
+        entry_bodies.push(body);
     }
-    Ok(all)
+    Ok(entry_bodies)
 }
 
 /// The id of the file system with /boot, on which these entries name their files.
@@ -215,7 +219,7 @@ fn mount_above(mounts: &str, path: &str) -> Option<BootMount> {
 }
 
 /// Whether GRUB could clear `next_entry`.
-fn can_write(mounts: &str, directory: &str) -> Result<(), String> {
+fn check_writable(mounts: &str, directory: &str) -> Result<(), String> {
     let path = format!("/{directory}");
     let Some(BootMount { kind, source }) = mount_above(mounts, &path) else {
         return Err(format!("the mount of {path} is not known"));
@@ -230,7 +234,7 @@ fn can_write(mounts: &str, directory: &str) -> Result<(), String> {
 }
 
 /// The body of the booted entry: the one that loads this kernel with this command line.
-fn body(all: &[String], cmdline: &str) -> Result<String, String> {
+fn find_booted_body(all: &[String], cmdline: &str) -> Result<String, String> {
     let words: Vec<&str> = cmdline.split_whitespace().collect();
     let image = words.iter().find_map(|word| word.strip_prefix("BOOT_IMAGE="));
     let Some(image) = image.map(file_of) else {
@@ -239,11 +243,11 @@ fn body(all: &[String], cmdline: &str) -> Result<String, String> {
     let mut found: Option<(usize, &String)> = None;
     for entry in all {
         let Some(mut kernel) = entry.lines().find_map(kernel_words) else { continue };
-        let given: Vec<&str> = kernel.split_off(1);
+        let entry_words: Vec<&str> = kernel.split_off(1);
         let is_this = file_of(kernel[0]) == image;
         // The values of GRUB's variables are not known here.
-        let mut plain = given.iter().filter(|word| !word.contains('$'));
-        let matching = given.iter().filter(|word| words.contains(word)).count();
+        let mut plain = entry_words.iter().filter(|word| !word.contains('$'));
+        let matching = entry_words.iter().filter(|word| words.contains(word)).count();
         if is_this
             && plain.all(|word| words.contains(word))
             && found.is_none_or(|(most, _)| matching > most)
@@ -273,7 +277,7 @@ fn kernel_words(line: &str) -> Option<Vec<&str>> {
 }
 
 /// The text in the braces of each entry, also of those in submenus.
-fn entries(configuration: &str) -> Vec<&str> {
+fn list_entries(configuration: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut begins, mut at) = (None, 0);
     for line in configuration.split_inclusive('\n') {
@@ -317,7 +321,7 @@ pub(super) fn without_entry(custom: &str) -> String {
 /// # Errors
 /// The text is not an environment block.
 pub(super) fn next_entry(environment: &str) -> Result<Option<String>, String> {
-    let lines = lines(environment)?;
+    let lines = split_environment(environment)?;
     let value = lines.iter().find_map(|line| line.strip_prefix("next_entry="));
     Ok(value.map(|value| value.trim_end_matches('\n').to_owned()))
 }
@@ -328,7 +332,8 @@ pub(super) fn next_entry(environment: &str) -> Result<Option<String>, String> {
 /// # Errors
 /// The text is not an environment block, or has no room.
 pub(super) fn with_next_entry(environment: &str, entry: Option<&str>) -> Result<String, String> {
-    let mut lines: Vec<String> = lines(environment)?.into_iter().map(str::to_owned).collect();
+    let mut lines: Vec<String> =
+        split_environment(environment)?.into_iter().map(str::to_owned).collect();
     let place = lines.iter().position(|line| line.starts_with("next_entry="));
     match (place, entry) {
         (Some(place), Some(entry)) => lines[place] = format!("next_entry={entry}\n"),
@@ -343,7 +348,7 @@ pub(super) fn with_next_entry(environment: &str, entry: Option<&str>) -> Result<
     }
 }
 
-fn lines(environment: &str) -> Result<Vec<&str>, String> {
+fn split_environment(environment: &str) -> Result<Vec<&str>, String> {
     let text = environment.trim_end_matches('#');
     // The format that GRUB reads: at least 512 bytes; every tool writes 1024.
     let is_one = environment.starts_with(HEAD)

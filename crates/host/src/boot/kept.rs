@@ -4,7 +4,7 @@
 //! loader's files.
 
 use super::{BootError, grub, systemd_boot};
-use punctual_core::hex;
+use punctual_core::encode_hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -43,16 +43,16 @@ struct Note {
 impl Note {
     /// A path in the note that is not one of these files or above one: its writer could have root
     /// change other files.
-    fn other(&self, files: &[(String, Revert)]) -> Option<&Path> {
+    fn find_foreign_path(&self, files: &[(String, Revert)]) -> Option<&Path> {
         let is_file = |entry: &&KeptFileEntry| {
             files.iter().any(|(path, how)| Path::new(path) == entry.path && *how == entry.how)
         };
         let is_above = |path: &&PathBuf| {
             files.iter().any(|(of, _)| Path::new(of).ancestors().skip(1).any(|of| of == *path))
         };
-        let mut other = self.files.iter().filter(|entry| !is_file(entry));
+        let mut foreign_entries = self.files.iter().filter(|entry| !is_file(entry));
         let mut outside = self.directories.iter().filter(|path| !is_above(path));
-        other
+        foreign_entries
             .next()
             .map(|entry| entry.path.as_path())
             .or_else(|| outside.next().map(PathBuf::as_path))
@@ -100,7 +100,7 @@ impl KeptFiles {
         let path = self.place.join(name);
         let Some(bytes) = read(&path)? else { return Ok(T::default()) };
         serde_json::from_slice(&bytes)
-            .map_err(|why| BootError::Failed(format!("cannot read {}: {why}", shown(&path))))
+            .map_err(|why| BootError::Failed(format!("cannot read {}: {why}", display_path(&path))))
     }
 
     /// Replaces a document there, durably.
@@ -111,15 +111,17 @@ impl KeptFiles {
     ) -> Result<(), BootError> {
         let path = self.place.join(name);
         let write = || -> io::Result<()> {
-            let beside = beside(&path);
-            let mut file = fs::File::create(&beside)?;
+            let new_path = temporary_path(&path);
+            let mut file = fs::File::create(&new_path)?;
             serde_json::to_writer(&mut file, document)?;
             file.sync_all()?;
-            fs::rename(&beside, &path)?;
-            sync(Some(&self.place))
+            fs::rename(&new_path, &path)?;
+            sync_directory(Some(&self.place))
         };
         (self.step)();
-        write().map_err(|why| BootError::Failed(format!("cannot write {}: {why}", shown(&path))))
+        write().map_err(|why| {
+            BootError::Failed(format!("cannot write {}: {why}", display_path(&path)))
+        })
     }
 
     /// Makes the directory of the note, and syncs its parent.
@@ -128,24 +130,25 @@ impl KeptFiles {
             return Ok(());
         }
         (self.step)();
-        let made = fs::create_dir_all(&self.place).and_then(|()| sync(self.place.parent()));
-        made.map_err(|why| {
-            BootError::Failed(format!("cannot create {}: {why}", shown(&self.place)))
+        let creation =
+            fs::create_dir_all(&self.place).and_then(|()| sync_directory(self.place.parent()));
+        creation.map_err(|why| {
+            BootError::Failed(format!("cannot create {}: {why}", display_path(&self.place)))
         })
     }
 
     /// Removes a document of that directory, and the directory itself if nothing else is in it.
     pub(super) fn leave_place(&self, name: &str) -> Result<(), BootError> {
         let path = self.place.join(name);
-        for path in [&beside(&path), &beside(&self.place.join(NOTE)), &path] {
+        for path in [&temporary_path(&path), &temporary_path(&self.place.join(NOTE)), &path] {
             remove(path, &self.step).map_err(|why| {
-                BootError::Failed(format!("cannot remove {}: {why}", shown(path)))
+                BootError::Failed(format!("cannot remove {}: {why}", display_path(path)))
             })?;
         }
         if self.place.is_dir() {
             (self.step)();
             let _ = fs::remove_dir(&self.place);
-            let _ = sync(self.place.parent());
+            let _ = sync_directory(self.place.parent());
         }
         Ok(())
     }
@@ -154,17 +157,17 @@ impl KeptFiles {
     ///
     /// # Errors
     /// The path is not a file, or the file is not text.
-    pub fn text(&self, path: &str) -> Result<Option<String>, BootError> {
+    pub fn read_text(&self, path: &str) -> Result<Option<String>, BootError> {
         let target = self.root.join(path);
-        read(&target)?.map(|bytes| text(bytes, &target)).transpose()
+        read(&target)?.map(|bytes| parse_text(bytes, &target)).transpose()
     }
 
     /// The text of a file before its first change, or the current one.
-    pub(super) fn before(&self, path: &str) -> Result<Option<String>, BootError> {
+    pub(super) fn text_before_change(&self, path: &str) -> Result<Option<String>, BootError> {
         let note = self.read_note()?;
         match note.files.into_iter().find(|entry| entry.path == Path::new(path)) {
             Some(entry) => Ok(entry.before),
-            None => self.text(path),
+            None => self.read_text(path),
         }
     }
 
@@ -176,8 +179,8 @@ impl KeptFiles {
         let target = self.root.join(path);
         let mut note = self.read_note()?;
         let digest = digest_of(bytes);
-        let known = note.files.iter().position(|entry| entry.path == Path::new(path));
-        let place = match known {
+        let known_entry = note.files.iter().position(|entry| entry.path == Path::new(path));
+        let place = match known_entry {
             Some(place) => place,
             None => {
                 let is_ours = matches!(how, Revert::Own | Revert::Counted);
@@ -185,12 +188,12 @@ impl KeptFiles {
                     return Err(BootError::Refused(format!(
                         "{} is there already: another change of the boot is in progress, or was \
                          not reverted (`punctual boot restore`)",
-                        shown(&target)
+                        display_path(&target)
                     )));
                 }
                 let before = match is_ours {
                     true => None,
-                    false => read(&target)?.map(|bytes| text(bytes, &target)).transpose()?,
+                    false => read(&target)?.map(|bytes| parse_text(bytes, &target)).transpose()?,
                 };
                 let parents = Path::new(path).ancestors().skip(1);
                 let missing = parents.filter(|path| !self.root.join(path).exists());
@@ -215,13 +218,15 @@ impl KeptFiles {
         }
         let written = match read(&target)?.as_deref() == Some(bytes) {
             true => Ok(()),
-            false => self.put(&target, bytes, how),
+            false => self.replace_file(&target, bytes, how),
         };
-        written.map_err(|why| BootError::Failed(format!("cannot write {}: {why}", shown(&target))))
+        written.map_err(|why| {
+            BootError::Failed(format!("cannot write {}: {why}", display_path(&target)))
+        })
     }
 
     /// Writes beside it, then renames: at any instant the old or the new file exists.
-    fn put(&self, target: &Path, bytes: &[u8], how: Revert) -> io::Result<()> {
+    fn replace_file(&self, target: &Path, bytes: &[u8], how: Revert) -> io::Result<()> {
         let parent = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
         if !parent.exists() {
             (self.step)();
@@ -230,10 +235,10 @@ impl KeptFiles {
         if how == Revert::Counted {
             self.remove_counted(target)?;
         }
-        let beside = beside(target);
-        remove(&beside, &self.step)?;
+        let new_path = temporary_path(target);
+        remove(&new_path, &self.step)?;
         (self.step)();
-        let mut file = fs::File::create_new(&beside)?;
+        let mut file = fs::File::create_new(&new_path)?;
         if let Ok(there) = fs::metadata(target) {
             // Not every file system of a boot loader has owners and modes.
             let _ = fchown(&file, Some(there.uid()), Some(there.gid()));
@@ -246,8 +251,8 @@ impl KeptFiles {
         file.write_all(rest)?;
         file.sync_all()?;
         (self.step)();
-        fs::rename(&beside, target)?;
-        sync(Some(parent))
+        fs::rename(&new_path, target)?;
+        sync_directory(Some(parent))
     }
 
     /// Removes the entry of systemd-boot, whatever its count is now.
@@ -270,15 +275,16 @@ impl KeptFiles {
     /// The entry cannot be removed.
     pub(super) fn remove_entry(&self, path: &str) -> Result<(), BootError> {
         let target = self.root.join(path);
-        self.remove_counted(&target)
-            .map_err(|why| BootError::Failed(format!("cannot remove {}: {why}", shown(&target))))
+        self.remove_counted(&target).map_err(|why| {
+            BootError::Failed(format!("cannot remove {}: {why}", display_path(&target)))
+        })
     }
 
     /// Whether a file was written.
     ///
     /// # Errors
     /// The note cannot be read.
-    pub(super) fn has(&self, path: &str) -> Result<bool, BootError> {
+    pub(super) fn has_written(&self, path: &str) -> Result<bool, BootError> {
         Ok(self.read_note()?.files.iter().any(|entry| entry.path == Path::new(path)))
     }
 
@@ -287,21 +293,21 @@ impl KeptFiles {
     ///
     /// # Errors
     /// The note cannot be read, or names another file: nothing is changed then.
-    pub fn undo(&self, files: &[(String, Revert)]) -> Result<Vec<String>, BootError> {
+    pub(crate) fn undo_all(&self, files: &[(String, Revert)]) -> Result<Vec<String>, BootError> {
         let note = self.read_note()?;
-        let own = self.place.join(NOTE);
-        if let Some(other) = note.other(files) {
+        let note_path = self.place.join(NOTE);
+        if let Some(other) = note.find_foreign_path(files) {
             return Err(BootError::Refused(format!(
                 "{} names {}, which punctual does not write",
-                shown(&own),
-                shown(other)
+                display_path(&note_path),
+                display_path(other)
             )));
         }
         let mut not_done = Vec::new();
         for entry in note.files.iter().rev() {
             let target = self.root.join(&entry.path);
             if let Err(why) = self.undo_one(entry, &target) {
-                not_done.push(format!("{}: {why}", shown(&target)));
+                not_done.push(format!("{}: {why}", display_path(&target)));
             }
         }
         for directory in note.directories.iter().rev() {
@@ -310,8 +316,8 @@ impl KeptFiles {
             let _ = fs::remove_dir(self.root.join(directory));
         }
         if not_done.is_empty() {
-            remove(&own, &self.step).map_err(|why| {
-                BootError::Failed(format!("cannot remove {}: {why}", shown(&own)))
+            remove(&note_path, &self.step).map_err(|why| {
+                BootError::Failed(format!("cannot remove {}: {why}", display_path(&note_path)))
             })?;
         }
         Ok(not_done)
@@ -319,7 +325,7 @@ impl KeptFiles {
 
     fn undo_one(&self, entry: &KeptFileEntry, target: &Path) -> Result<(), String> {
         let plain = |why: io::Error| why.to_string();
-        remove(&beside(target), &self.step).map_err(plain)?;
+        remove(&temporary_path(target), &self.step).map_err(plain)?;
         if entry.how == Revert::Counted {
             return self.remove_counted(target).map_err(plain);
         }
@@ -328,7 +334,7 @@ impl KeptFiles {
         }
         let Some(bytes) = read(target).map_err(|why| why.to_string())? else { return Ok(()) };
         let is_ours = entry.wrote.contains(&digest_of(&bytes));
-        let now = || text(bytes.clone(), target).map_err(|why| why.to_string());
+        let now = || parse_text(bytes.clone(), target).map_err(|why| why.to_string());
         let restored = match entry.how {
             Revert::GrubEnvironment => {
                 let before = entry.before.as_deref().map(grub::next_entry);
@@ -350,22 +356,22 @@ impl KeptFiles {
         };
         match restored {
             Some(text) if text.as_bytes() == bytes => Ok(()),
-            Some(text) => self.put(target, text.as_bytes(), entry.how).map_err(plain),
+            Some(text) => self.replace_file(target, text.as_bytes(), entry.how).map_err(plain),
             None => remove(target, &self.step).map_err(plain),
         }
     }
 }
 
 fn digest_of(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    encode_hex(&Sha256::digest(bytes))
 }
 
-fn shown(path: &Path) -> String {
-    punctual_core::format::plain(&path.display().to_string())
+fn display_path(path: &Path) -> String {
+    punctual_core::format::escape_unsafe(&path.display().to_string())
 }
 
 /// The temporary name of a file being written. Neither GRUB nor systemd read such a name.
-fn beside(target: &Path) -> PathBuf {
+fn temporary_path(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}.punctual-new"))
 }
@@ -376,17 +382,17 @@ fn remove(path: &Path, step: &dyn Fn()) -> io::Result<()> {
     }
     step();
     fs::remove_file(path)?;
-    sync(path.parent())
+    sync_directory(path.parent())
 }
 
-fn sync(directory: Option<&Path>) -> io::Result<()> {
+fn sync_directory(directory: Option<&Path>) -> io::Result<()> {
     directory.map_or(Ok(()), |path| fs::File::open(path)?.sync_all())
 }
 
 /// The bytes of a file that is not a link.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, BootError> {
     let cannot = |why: &dyn std::fmt::Display| {
-        BootError::Refused(format!("cannot change {}: {why}", shown(path)))
+        BootError::Refused(format!("cannot change {}: {why}", display_path(path)))
     };
     match path.symlink_metadata() {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -404,7 +410,8 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, BootError> {
     }
 }
 
-fn text(bytes: Vec<u8>, path: &Path) -> Result<String, BootError> {
-    String::from_utf8(bytes)
-        .map_err(|_| BootError::Refused(format!("cannot change {}: it is not text", shown(path))))
+fn parse_text(bytes: Vec<u8>, path: &Path) -> Result<String, BootError> {
+    String::from_utf8(bytes).map_err(|_| {
+        BootError::Refused(format!("cannot change {}: it is not text", display_path(path)))
+    })
 }

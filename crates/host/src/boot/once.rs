@@ -3,11 +3,11 @@
 //! The state is beside the boot loader's files, in the directory `punctual`, so that it is there in
 //! the trial, too, even if the root file system is in memory.
 
-use super::files::{BootFiles, run};
+use super::files::{BootFiles, run_command};
 use super::kept::KeptFiles;
 use super::systemd_boot::DIRECTORIES as EFI;
-use super::words::{Trial, is_trial, mark};
-use super::{BootError, Loader, find, grub, raspberry, u_boot};
+use super::words::{Trial, is_trial, trial_mark};
+use super::{BootError, Loader, find_loader, grub, raspberry, u_boot};
 use crate::check::{self, Context, RuleVerdict};
 use crate::files::{Files, Root};
 use serde::{Deserialize, Serialize};
@@ -90,39 +90,39 @@ pub struct BootMachine {
 
 impl BootMachine {
     /// This machine.
-    pub fn system() -> BootMachine {
-        BootMachine::at(Path::new("/"), run, || Box::new(|| {}))
+    pub fn from_system() -> BootMachine {
+        BootMachine::from_tree(Path::new("/"), run_command, || Box::new(|| {}))
     }
 
     /// The machine of a tree; `step` is called before each change of a disk.
-    pub(super) fn at(
+    pub(super) fn from_tree(
         base: &Path,
         run: fn(&[&str]) -> Result<(), String>,
         step: fn() -> Box<dyn Fn()>,
     ) -> BootMachine {
-        BootMachine { base: base.to_owned(), root: Root::at(base), run, step }
+        BootMachine { base: base.to_owned(), root: Root::from_base(base), run, step }
     }
 
     /// Whether a trial is not taken back, as far as that can be read.
     pub fn has_trial(&self) -> bool {
-        matches!(self.state(), Ok(Some(_)))
+        matches!(self.read_state(), Ok(Some(_)))
     }
 
     /// How it boots, and the trial that is not reverted.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn status(&self) -> Result<BootStatus, BootError> {
-        let state = self.state()?;
+    pub fn read_status(&self) -> Result<BootStatus, BootError> {
+        let state = self.read_state()?;
         let (loader, reasons) = match &state {
             Some(state) => (Some(state.loader.clone()), Vec::new()),
-            None => match find(&self.root, false) {
+            None => match find_loader(&self.root, false) {
                 Ok(loader) => (Some(loader), Vec::new()),
                 Err(reasons) => (None, reasons),
             },
         };
         let cmdline = self.root.read_trimmed("/proc/cmdline")?;
-        let (release, boot_id) = (self.release()?, self.boot_id()?);
+        let (release, boot_id) = (self.kernel_release()?, self.boot_id()?);
         let trial = state.map(|state| {
             let progress = match (is_it(&cmdline, &state), boot_id == state.during) {
                 (true, _) => TrialProgress::Running,
@@ -131,7 +131,7 @@ impl BootMachine {
             };
             let (mut differences, mut unknown) = (Vec::new(), Vec::new());
             if progress == TrialProgress::Running {
-                differences = state.trial.differences(&cmdline);
+                differences = state.trial.list_differences(&cmdline);
                 if let Some(kernel) = state.trial.kernel.as_ref().filter(|of| **of != release) {
                     differences.push(format!("the kernel is {release}, not {kernel}"));
                 }
@@ -144,7 +144,7 @@ impl BootMachine {
             way_back: loader.as_ref().map(|loader| loader.way_back().to_owned()),
             hang: loader.as_ref().map(|loader| self.of_a_hang(loader, &cmdline)),
             reasons,
-            usual: loader.as_ref().map(usual),
+            usual: loader.as_ref().map(format_usual_boot),
             release,
             cmdline,
             boot_id,
@@ -186,7 +186,7 @@ impl BootMachine {
     ) {
         let context = Context::new(&self.root, None);
         for id in ["preemption-request", "isolation-request"] {
-            let Some(result) = check::evaluate(id, &context) else { continue };
+            let Some(result) = check::evaluate_rule(id, &context) else { continue };
             let words = format!("{} ({})", result.message, result.evidence);
             match result.verdict {
                 RuleVerdict::Ok => {}
@@ -209,17 +209,21 @@ impl BootMachine {
     ///
     /// # Errors
     /// It is refused, or failed: then nothing of it is left, or `restore` reverts it.
-    pub fn once(&self, trial: &Trial, any: bool) -> Result<&'static [&'static str], BootError> {
-        trial.check()?;
-        let there = self.state()?;
-        let loader = match &there {
+    pub fn request_trial(
+        &self,
+        trial: &Trial,
+        any: bool,
+    ) -> Result<&'static [&'static str], BootError> {
+        trial.check_words()?;
+        let existing_trial = self.read_state()?;
+        let loader = match &existing_trial {
             Some(state) => state.loader.clone(),
             None if is_trial(&self.root.read("/proc/cmdline")?) => {
                 return Err(BootError::Refused(
                     "this boot is a trial, and was reverted: reboot first".to_owned(),
                 ));
             }
-            None => find(&self.root, any).map_err(|why| {
+            None => find_loader(&self.root, any).map_err(|why| {
                 BootError::Refused(format!(
                     "this machine cannot be booted once with other parameters:\n  {}",
                     why.join("\n  ")
@@ -228,18 +232,18 @@ impl BootMachine {
         };
         let during = self.boot_id()?;
         let trial = self.with_ways_back(trial, &during);
-        let files = self.files(loader.clone());
+        let files = self.boot_files(loader.clone());
         let arm = || {
             files.kept.make_place()?;
             files
                 .kept
                 .write_document(STATE, &BootState { loader, trial: trial.clone(), during })?;
-            files.arm(&trial)
+            files.request_trial(&trial)
         };
         match arm() {
-            Ok(()) => Ok(files.restart()),
+            Ok(()) => Ok(files.restart_command()),
             Err(why) => {
-                self.revert(&files)?;
+                self.revert_files(&files)?;
                 Err(why)
             }
         }
@@ -249,8 +253,8 @@ impl BootMachine {
     ///
     /// # Errors
     /// How it differs.
-    pub fn verify(&self) -> Result<BootStatus, BootError> {
-        let status = self.status()?;
+    pub fn verify_boot(&self) -> Result<BootStatus, BootError> {
+        let status = self.read_status()?;
         let wrong = |why: &str| Err(BootError::Failed(why.to_owned()));
         match &status.trial {
             None => return wrong("no trial was requested"),
@@ -263,8 +267,8 @@ impl BootMachine {
                 TrialProgress::Running => return wrong(&trial.differences.join("; ")),
             },
         }
-        if let Some(state) = self.state()? {
-            self.files(state.loader).booted()?;
+        if let Some(state) = self.read_state()? {
+            self.boot_files(state.loader).check_not_repeated()?;
         }
         Ok(status)
     }
@@ -273,16 +277,16 @@ impl BootMachine {
     ///
     /// # Errors
     /// The journal cannot be read, or names files that no trial writes.
-    pub fn restore(&self) -> Result<(bool, Vec<String>), BootError> {
+    pub fn revert_trials(&self) -> Result<(bool, Vec<String>), BootError> {
         let (mut any, mut not_done) = (false, Vec::new());
-        for place in self.places() {
+        for place in self.list_places() {
             match self.state_at(&place)? {
                 Some(state) => {
                     any = true;
-                    not_done.extend(self.revert(&self.files(state.loader))?);
+                    not_done.extend(self.revert_files(&self.boot_files(state.loader))?);
                 }
                 // Killed before the state was written, or after it was removed.
-                None => self.kept(&place).leave_place(STATE)?,
+                None => self.kept_files(&place).leave_place(STATE)?,
             }
         }
         Ok((any, not_done))
@@ -300,12 +304,12 @@ impl BootMachine {
     ///
     /// # Errors
     /// The command failed.
-    pub fn restart(&self, command: &[&str]) -> Result<(), BootError> {
+    pub fn restart_machine(&self, command: &[&str]) -> Result<(), BootError> {
         (self.run)(command).map_err(BootError::Failed)
     }
 
-    fn revert(&self, files: &BootFiles) -> Result<Vec<String>, BootError> {
-        let not_done = files.revert()?;
+    fn revert_files(&self, files: &BootFiles) -> Result<Vec<String>, BootError> {
+        let not_done = files.revert_trial()?;
         if not_done.is_empty() {
             files.kept.leave_place(STATE)?;
         }
@@ -323,12 +327,12 @@ impl BootMachine {
         if is_systemd && self.root.exists(WATCHDOG) && !has("systemd.watchdog") {
             words.push(WATCHDOG_WORDS.to_owned());
         }
-        words.push(mark(during));
+        words.push(trial_mark(during));
         words.extend(trial.add.split_whitespace().map(str::to_owned));
         Trial { add: words.join(" "), ..trial.clone() }
     }
 
-    fn release(&self) -> Result<String, BootError> {
+    fn kernel_release(&self) -> Result<String, BootError> {
         Ok(self.root.read_trimmed("/proc/sys/kernel/osrelease")?)
     }
 
@@ -337,8 +341,8 @@ impl BootMachine {
     }
 
     /// The state of the trial that is not reverted.
-    fn state(&self) -> Result<Option<BootState>, BootError> {
-        for place in self.places() {
+    fn read_state(&self) -> Result<Option<BootState>, BootError> {
+        for place in self.list_places() {
             if let Some(state) = self.state_at(&place)? {
                 return Ok(Some(state));
             }
@@ -347,7 +351,7 @@ impl BootMachine {
     }
 
     fn state_at(&self, place: &str) -> Result<Option<BootState>, BootError> {
-        let state: Option<BootState> = self.kept(place).read_document(STATE)?;
+        let state: Option<BootState> = self.kept_files(place).read_document(STATE)?;
         if let Some(state) = &state
             && place_of(&state.loader) != place
         {
@@ -359,31 +363,33 @@ impl BootMachine {
     }
 
     /// Every directory that can have a state.
-    fn places(&self) -> Vec<String> {
-        let known = grub::DIRECTORIES.iter().chain(&EFI).chain(&raspberry::DIRECTORIES);
-        let mut all: Vec<String> = known.map(|directory| (*directory).to_owned()).collect();
-        all.extend(u_boot::mounts(&self.root));
-        let mut all: Vec<String> = all.iter().map(|of| format!("{of}/{PLACE}")).collect();
-        all.push(ELSEWHERE.to_owned());
-        all.sort();
-        all.dedup();
-        all.retain(|place| self.root.exists(&format!("/{place}")));
-        all
+    fn list_places(&self) -> Vec<String> {
+        let known_directories = grub::DIRECTORIES.iter().chain(&EFI).chain(&raspberry::DIRECTORIES);
+        let mut directories: Vec<String> =
+            known_directories.map(|directory| (*directory).to_owned()).collect();
+        directories.extend(u_boot::mount_points(&self.root));
+        let mut all_places: Vec<String> =
+            directories.iter().map(|of| format!("{of}/{PLACE}")).collect();
+        all_places.push(ELSEWHERE.to_owned());
+        all_places.sort();
+        all_places.dedup();
+        all_places.retain(|place| self.root.exists(&format!("/{place}")));
+        all_places
     }
 
-    fn kept(&self, place: &str) -> KeptFiles {
+    fn kept_files(&self, place: &str) -> KeptFiles {
         KeptFiles::new(&self.base, &self.base.join(place)).with_step((self.step)())
     }
 
-    fn files(&self, loader: Loader) -> BootFiles {
-        let kept = self.kept(&place_of(&loader));
+    fn boot_files(&self, loader: Loader) -> BootFiles {
+        let kept = self.kept_files(&place_of(&loader));
         BootFiles::new(&self.base, kept, loader, Box::new(self.run))
     }
 }
 
 /// Whether a command line is that of the requested trial.
 fn is_it(cmdline: &str, state: &BootState) -> bool {
-    let mark = mark(&state.during);
+    let mark = trial_mark(&state.during);
     cmdline.split_whitespace().any(|word| word == mark)
 }
 
@@ -398,7 +404,7 @@ fn place_of(loader: &Loader) -> String {
 }
 
 /// The usual boot in one line.
-fn usual(loader: &Loader) -> String {
+fn format_usual_boot(loader: &Loader) -> String {
     match loader {
         Loader::Grub { body, .. } => {
             let line = body.lines().map(str::trim).find(|line| line.starts_with("linux"));

@@ -7,7 +7,7 @@
 //! board would boot that until config.txt is restored.
 
 use super::words::Trial;
-use super::{Loader, Way, installed};
+use super::{Loader, Way, find_installed};
 use crate::files::Files;
 
 /// The mount points of the firmware's partition: since Debian 12, and before.
@@ -23,10 +23,11 @@ const DOWNSTREAM: &str = "/sys/devices/platform/soc/soc:firmware/get_throttled";
 const FLAG: &str = "/proc/device-tree/chosen/bootloader/tryboot";
 
 /// The directory of config.txt. `any`: also where a trial would be repeated.
-pub(super) fn find(files: &dyn Files, any: bool) -> Way {
+pub(super) fn find_way(files: &dyn Files, any: bool) -> Way {
     let compatible = files.read("/proc/device-tree/compatible").unwrap_or_default();
-    let of = |directory: &&&str| files.exists(&format!("/{directory}/{CONFIG}"));
-    let directory = DIRECTORIES.iter().find(of).filter(|_| compatible.contains("raspberrypi,"));
+    let has_config = |directory: &&&str| files.exists(&format!("/{directory}/{CONFIG}"));
+    let directory =
+        DIRECTORIES.iter().find(has_config).filter(|_| compatible.contains("raspberrypi,"));
     let Some(directory) = directory else { return Way::Other };
     let autoboot = files.read(&format!("/{directory}/autoboot.txt")).unwrap_or_default();
     let no_tryboot = if autoboot.lines().any(|line| line.trim() == "tryboot_a_b=1") {
@@ -63,8 +64,8 @@ pub(super) fn trial_files(
         text.map_err(|why| format!("Raspberry Pi firmware: {why}"))
     };
     let setting = |key: &str| {
-        let mut of = usual.lines().filter_map(|line| line.trim().split_once('='));
-        of.rfind(|(name, _)| *name == key).map(|(_, value)| value.to_owned())
+        let mut assignments = usual.lines().filter_map(|line| line.trim().split_once('='));
+        assignments.rfind(|(name, _)| *name == key).map(|(_, value)| value.to_owned())
     };
     if usual.lines().any(|line| line.trim().starts_with("include ")) {
         return Err("Raspberry Pi firmware: config.txt includes other files".to_owned());
@@ -79,7 +80,7 @@ pub(super) fn trial_files(
         return Err(format!("Raspberry Pi firmware: config.txt has os_prefix={prefix}"));
     }
     if let Some(release) = &trial.kernel {
-        let (kernel, initrd) = installed(files, &format!("/{directory}"), release)
+        let (kernel, initrd) = find_installed(files, &format!("/{directory}"), release)
             .ok_or_else(|| format!("there is no kernel {release} in /{directory}"))?;
         let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         config += &format!("kernel={}\n", name(&kernel));
@@ -89,7 +90,7 @@ pub(super) fn trial_files(
         }
     }
     let line = cmdline.lines().next().unwrap_or_default();
-    Ok((config, format!("{}\n", trial.applied(line))))
+    Ok((config, format!("{}\n", trial.apply_to(line))))
 }
 
 /// Whether the firmware says that this boot is one of tryboot.txt; `None` if it says nothing.

@@ -2,7 +2,7 @@
 //! byte, wherever the process is killed.
 
 use super::once::{BootMachine, TrialProgress};
-use super::{Loader, Trial, find};
+use super::{Loader, Trial, find_loader};
 use crate::files::Root;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -82,10 +82,10 @@ impl Tree {
             "fw_printenv" => Err(r#"## Error: "punctual_once" not defined"#.to_owned()),
             _ => Ok(()),
         };
-        BootMachine::at(self.root(), run, step)
+        BootMachine::from_tree(self.root(), run, step)
     }
     fn found(&self) -> Result<Loader, String> {
-        find(&Root::at(self.root()), false).map_err(|why| why.join("; "))
+        find_loader(&Root::from_base(self.root()), false).map_err(|why| why.join("; "))
     }
     /// All files but those of /proc, with their modes.
     fn all(&self) -> BTreeMap<PathBuf, (u32, Option<Vec<u8>>)> {
@@ -262,17 +262,17 @@ fn words(add: &str) -> Trial {
 /// Two trials, each booted and verified, and the way back.
 fn trials(tree: &Tree, any: bool) {
     let fine = "root=UUID=11-22 ro";
-    let loader = find(&Root::at(tree.root()), any).unwrap();
+    let loader = find_loader(&Root::from_base(tree.root()), any).unwrap();
     for (boot, trial) in [(1, words("isolcpus=3")), (2, words("nohz_full=2,3 isolcpus=3"))] {
         let machine = tree.machine();
-        machine.once(&trial, any).unwrap_or_else(|why| panic!("{why}"));
-        let status = machine.status().unwrap();
+        machine.request_trial(&trial, any).unwrap_or_else(|why| panic!("{why}"));
+        let status = machine.read_status().unwrap();
         let asked = status.trial.unwrap();
         tree.boots(&loader, &format!("{fine} {}", asked.trial.add), boot);
-        let verified = tree.machine().verify().unwrap_or_else(|why| panic!("{why}"));
+        let verified = tree.machine().verify_boot().unwrap_or_else(|why| panic!("{why}"));
         assert_eq!(verified.trial.unwrap().progress, TrialProgress::Running);
     }
-    assert_eq!(tree.machine().restore().unwrap(), (true, Vec::new()));
+    assert_eq!(tree.machine().revert_trials().unwrap(), (true, Vec::new()));
 }
 
 #[test]
@@ -302,9 +302,10 @@ fn every_boot_loader_is_restored_after_a_kill_at_any_write() {
             assert!(killed.is_err_and(|why| why.is::<Killed>()), "{name}: step {left}");
             // The same holds if reverting is killed.
             LEFT.set(Some(left % 3));
-            let _ = catch_unwind(AssertUnwindSafe(|| tree.machine().restore().is_ok()));
+            let _ = catch_unwind(AssertUnwindSafe(|| tree.machine().revert_trials().is_ok()));
             LEFT.set(None);
-            let (_, not_done) = tree.machine().restore().unwrap_or_else(|why| panic!("{why}"));
+            let (_, not_done) =
+                tree.machine().revert_trials().unwrap_or_else(|why| panic!("{why}"));
             assert_eq!(not_done, Vec::<String>::new(), "{name}: step {left}");
             assert_eq!(tree.all(), before, "{name}: step {left}");
         }
@@ -326,7 +327,7 @@ fn the_usual_files_stay_as_they_are_while_a_trial_is_requested() {
     ];
     for (tree, own) in trees {
         let before = tree.all();
-        tree.machine().once(&words("isolcpus=3"), false).unwrap();
+        tree.machine().request_trial(&words("isolcpus=3"), false).unwrap();
         let after = tree.all();
         let changed = after.iter().filter(|(path, content)| before.get(*path) != Some(content));
         let changed: Vec<String> = changed.map(|(path, _)| path.display().to_string()).collect();
@@ -345,7 +346,7 @@ fn the_usual_files_stay_as_they_are_while_a_trial_is_requested() {
 #[test]
 fn a_trial_of_another_kernel_boots_that_kernel() {
     let trial = Trial { kernel: Some("6.1.0-56-rt".to_owned()), ..words("isolcpus=3") };
-    let arm = |tree: &Tree| tree.machine().once(&trial, false).map(|_| ());
+    let arm = |tree: &Tree| tree.machine().request_trial(&trial, false).map(|_| ());
     let marked = "panic=10 punctual.boot=aaaa00001111 isolcpus=3";
 
     let tree = with_grub();
@@ -395,7 +396,7 @@ fn a_trial_of_another_kernel_boots_that_kernel() {
     assert!(trial_conf.ends_with(&entry), "{trial_conf}");
 
     let tree = with_unified_images("\0");
-    tree.machine().once(&trial, false).unwrap();
+    tree.machine().request_trial(&trial, false).unwrap();
     let entry = tree.read("boot/efi/loader/entries/punctual-once+1.conf");
     let expected = format!(
         "title punctual: one boot\nefi /EFI/Linux/debian-6.1.0-56-rt.efi\noptions root=UUID=11-22 \
@@ -406,7 +407,7 @@ fn a_trial_of_another_kernel_boots_that_kernel() {
     let missing = Trial { kernel: Some("9.9".to_owned()), ..Trial::default() };
     for tree in [with_grub(), with_specified_entries(), with_systemd_boot(), with_u_boot()] {
         let before = tree.all();
-        let why = tree.machine().once(&missing, false).unwrap_err().to_string();
+        let why = tree.machine().request_trial(&missing, false).unwrap_err().to_string();
         assert!(why.contains("kernel 9.9"), "{why}");
         assert_eq!(tree.all(), before, "nothing is left of a refused trial");
     }
@@ -417,7 +418,7 @@ fn a_trial_of_another_kernel_boots_that_kernel() {
 #[test]
 fn the_script_for_u_boot_has_valid_checksums() {
     let tree = with_u_boot();
-    tree.machine().once(&words("isolcpus=3"), false).unwrap();
+    tree.machine().request_trial(&words("isolcpus=3"), false).unwrap();
     let bytes = fs::read(tree.root().join("media/boot/boot.scr")).unwrap();
     let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
     let (header, data) = bytes.split_at(64);
@@ -427,7 +428,7 @@ fn the_script_for_u_boot_has_valid_checksums() {
     assert_eq!((word(12) as usize, word(24)), (data.len(), crc32fast::hash(data)));
     let script = String::from_utf8(data[8..].to_vec()).unwrap();
     let tree = with_environment();
-    tree.machine().once(&words("isolcpus=3"), false).unwrap();
+    tree.machine().request_trial(&words("isolcpus=3"), false).unwrap();
     let by_variable = tree.read("boot.scr");
     let once = "= 1; then\n\tsetenv punctual_once\n\tif saveenv; then\n\t\tsysboot";
     assert!(by_variable.contains(once), "{by_variable}");
@@ -469,15 +470,16 @@ fn a_boot_loader_without_a_way_back_is_refused() {
     for (tree, path, text, reason) in cases {
         tree.put(path, text);
         let before = tree.all();
-        let why = tree.machine().once(&words("isolcpus=3"), false).unwrap_err().to_string();
+        let why =
+            tree.machine().request_trial(&words("isolcpus=3"), false).unwrap_err().to_string();
         assert!(why.contains(reason), "{path}: {why}");
         assert_eq!(tree.all(), before, "{path}");
     }
     // On request also without: and it is said.
     let tree = with_grub();
     tree.put("proc/self/mountinfo", &raid);
-    tree.machine().once(&words("isolcpus=3"), true).unwrap();
-    let way_back = tree.machine().status().unwrap().way_back.unwrap();
+    tree.machine().request_trial(&words("isolcpus=3"), true).unwrap();
+    let way_back = tree.machine().read_status().unwrap().way_back.unwrap();
     assert!(way_back.starts_with("NONE"), "{way_back}");
 }
 
@@ -485,9 +487,9 @@ fn a_boot_loader_without_a_way_back_is_refused() {
 fn a_trial_that_fell_back_is_not_taken_for_it() {
     let tree = with_u_boot();
     let machine = tree.machine();
-    assert!(machine.verify().unwrap_err().to_string().contains("no trial"));
-    machine.once(&words("isolcpus=3"), false).unwrap();
-    let why = |tree: &Tree| tree.machine().verify().unwrap_err().to_string();
+    assert!(machine.verify_boot().unwrap_err().to_string().contains("no trial"));
+    machine.request_trial(&words("isolcpus=3"), false).unwrap();
+    let why = |tree: &Tree| tree.machine().verify_boot().unwrap_err().to_string();
     assert!(why(&tree).contains("has not been booted"), "{}", why(&tree));
     let flag = tree.root().join("media/boot/punctual/once");
     // It panicked, and the usual boot followed.
@@ -506,27 +508,27 @@ fn a_trial_that_fell_back_is_not_taken_for_it() {
     tree.put("sys/devices/system/cpu/isolated", "3\n");
     assert!(flag.exists() && why(&tree).contains("did not remove"), "{}", why(&tree));
     fs::remove_file(flag).unwrap();
-    assert_eq!(tree.machine().verify().unwrap().trial.unwrap().unknown, [""; 0]);
+    assert_eq!(tree.machine().verify_boot().unwrap().trial.unwrap().unknown, [""; 0]);
 }
 
 #[test]
 fn a_preemption_model_that_the_kernel_ignored_is_a_difference() {
     let tree = with_u_boot();
-    tree.machine().once(&words("preempt=full"), false).unwrap();
+    tree.machine().request_trial(&words("preempt=full"), false).unwrap();
     fs::remove_file(tree.root().join("media/boot/punctual/once")).unwrap();
     tree.put("proc/sys/kernel/random/boot_id", "cccc");
     tree.put("proc/cmdline", "punctual.boot=aaaa00001111 panic=10 preempt=full");
     // A kernel without PREEMPT_DYNAMIC, as Debian's for arm64.
     tree.put("proc/sys/kernel/version", "#1 SMP Debian 6.1.170-3\n");
     tree.put("boot/config-6.1.0-56", "CONFIG_PREEMPT_VOLUNTARY=y\n");
-    let why = tree.machine().verify().unwrap_err().to_string();
+    let why = tree.machine().verify_boot().unwrap_err().to_string();
     assert!(why.contains("preempt=full") && why.contains("voluntary"), "{why}");
     tree.put("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.170-3\n");
-    let status = tree.machine().verify().expect("it may be in force");
+    let status = tree.machine().verify_boot().expect("it may be in force");
     let unknown = status.trial.expect("it runs").unknown;
     assert!(unknown[0].contains("cannot be read"), "{unknown:?}");
     tree.put("sys/kernel/debug/sched/preempt", "none voluntary (full)\n");
-    assert_eq!(tree.machine().verify().unwrap().trial.unwrap().unknown, [""; 0]);
+    assert_eq!(tree.machine().verify_boot().unwrap().trial.unwrap().unknown, [""; 0]);
 }
 
 #[test]
@@ -535,7 +537,7 @@ fn kexec_is_the_last_way_and_changes_no_file_of_the_boot() {
     let Ok(Loader::Kexec { cmdline, .. }) = tree.found() else { panic!("{:?}", tree.found()) };
     assert_eq!(cmdline, "root=/dev/sda1");
     let before = tree.all();
-    let hang = |tree: &Tree| tree.machine().status().unwrap().hang.unwrap();
+    let hang = |tree: &Tree| tree.machine().read_status().unwrap().hang.unwrap();
     assert!(hang(&tree).starts_with("NOTHING"), "{}", hang(&tree));
     let cmdline = tree.read("proc/cmdline");
     tree.put("sys/class/watchdog/watchdog0/state", "active\n");
@@ -544,14 +546,14 @@ fn kexec_is_the_last_way_and_changes_no_file_of_the_boot() {
     assert!(hang(&with_grub()).contains("not known"));
     tree.put("proc/cmdline", &cmdline);
     fs::remove_dir_all(tree.root().join("sys/class")).unwrap();
-    assert_eq!(tree.machine().once(&words("isolcpus=3"), false).unwrap(), ["kexec", "-e"]);
+    assert_eq!(tree.machine().request_trial(&words("isolcpus=3"), false).unwrap(), ["kexec", "-e"]);
     tree.boots(&tree.found().unwrap(), "root=/dev/sda1 panic=10", 1);
-    assert_eq!(tree.machine().restore().unwrap(), (true, Vec::new()));
+    assert_eq!(tree.machine().revert_trials().unwrap(), (true, Vec::new()));
     assert_eq!(tree.all(), before);
     let nothing = Tree::of(&[("proc/cmdline", "root=/dev/sda1")]);
     let why = nothing.found().unwrap_err();
     assert!(why.contains("there are no files of GRUB") && why.contains("kexec"), "{why}");
-    let status = nothing.machine().status().unwrap();
+    let status = nothing.machine().read_status().unwrap();
     assert_eq!((status.loader, status.trial), (None, None));
 }
 
@@ -559,24 +561,24 @@ fn kexec_is_the_last_way_and_changes_no_file_of_the_boot() {
 fn hostile_files_of_boot_loaders_change_nothing_else() {
     let tree = with_grub();
     tree.put("etc/shadow", "secret");
-    tree.machine().once(&words("isolcpus=3"), false).unwrap();
+    tree.machine().request_trial(&words("isolcpus=3"), false).unwrap();
     let note = r#"{"directories":[],"files":[{"path":"etc/shadow","how":"own","before":null,
         "wrote":["2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"]}]}"#;
     tree.put("boot/grub/punctual/reboots-files.json", note);
-    let why = tree.machine().restore().unwrap_err().to_string();
+    let why = tree.machine().revert_trials().unwrap_err().to_string();
     assert!(why.contains("which punctual does not write"), "{why}");
     assert_eq!(tree.read("etc/shadow"), "secret");
     let state = tree.read("boot/grub/punctual/boot.json").replace("boot/grub", "home/me");
     tree.put("boot/grub/punctual/boot.json", &state);
-    assert!(tree.machine().restore().unwrap_err().to_string().contains("elsewhere"));
+    assert!(tree.machine().revert_trials().unwrap_err().to_string().contains("elsewhere"));
     for add in ["a;reboot", "a\nb", "$(x)", "-- init", "a\"b"] {
         let refused = with_u_boot();
         let before = refused.all();
-        assert!(refused.machine().once(&words(add), false).is_err(), "{add}");
+        assert!(refused.machine().request_trial(&words(add), false).is_err(), "{add}");
         assert_eq!(refused.all(), before, "{add}");
     }
     for name in ["", "../x", "a b"] {
         let trial = Trial { kernel: Some(name.to_owned()), ..Trial::default() };
-        assert!(with_u_boot().machine().once(&trial, false).is_err(), "{name}");
+        assert!(with_u_boot().machine().request_trial(&trial, false).is_err(), "{name}");
     }
 }

@@ -7,7 +7,7 @@
 //! U-Boot's environment, which the script saves without it first.
 
 use super::words::Trial;
-use super::{Loader, Way, installed, release_of};
+use super::{Loader, Way, find_installed, release_of};
 use crate::check::CgroupMount;
 use crate::files::Files;
 
@@ -32,16 +32,16 @@ const TOOLS: [&str; 4] =
 const MAX_ENVIRONMENT: usize = 1 << 20;
 
 /// The mount points of FAT file systems, without the leading `/`, and the root.
-pub(super) fn mounts(files: &dyn Files) -> Vec<String> {
+pub(super) fn mount_points(files: &dyn Files) -> Vec<String> {
     let mounts = files.read("/proc/self/mounts").unwrap_or_default();
-    let all = mounts.lines().filter_map(CgroupMount::parse).filter(|of| of.kind == "vfat");
-    let fat = all.map(|mount| mount.point.trim_start_matches('/').to_owned());
+    let fat_mounts = mounts.lines().filter_map(CgroupMount::parse).filter(|of| of.kind == "vfat");
+    let fat = fat_mounts.map(|mount| mount.point.trim_start_matches('/').to_owned());
     let root = files.exists(&format!("/{USUAL}")).then(|| ROOT.to_owned());
     fat.chain(root).collect()
 }
 
 /// A FAT file system with extlinux.conf below boot/, or the root file system with an environment.
-pub(super) fn find(files: &dyn Files, _any: bool) -> Way {
+pub(super) fn find_way(files: &dyn Files, _any: bool) -> Way {
     if !files.exists("/proc/device-tree") {
         return Way::Other;
     }
@@ -78,8 +78,8 @@ pub(super) fn find(files: &dyn Files, _any: bool) -> Way {
     let is_there = |name: &&&str| files.exists(&format!("/{directory}/{name}"));
     // Ours is there during a trial.
     let ours = files.exists(&format!("/{directory}/{TRIAL}"));
-    let other = OTHERS.iter().filter(|name| !(ours && **name == SCRIPT)).find(is_there);
-    if let Some(name) = other {
+    let other_file = OTHERS.iter().filter(|name| !(ours && **name == SCRIPT)).find(is_there);
+    if let Some(name) = other_file {
         let path = format!("/{directory}/{name}").replace("/./", "/");
         return impossible(&format!("{path} is there, and decides first"));
     }
@@ -134,8 +134,8 @@ pub(super) fn trial_configuration(
     usual: &str,
     trial: &Trial,
 ) -> Result<String, String> {
-    let labels = labels(usual);
-    let default = usual.lines().find_map(|line| value(line, "default"));
+    let labels = parse_labels(usual);
+    let default = usual.lines().find_map(|line| value_of_key(line, "default"));
     let usual = match default {
         Some(name) => labels.iter().find(|label| label.name == name),
         None => labels.first(),
@@ -145,9 +145,9 @@ pub(super) fn trial_configuration(
     };
     let mut label = usual.clone();
     if let Some(release) = &trial.kernel
-        && label.release() != Some(release)
+        && label.kernel_release() != Some(release)
     {
-        match labels.iter().find(|label| label.release() == Some(release)) {
+        match labels.iter().find(|label| label.kernel_release() == Some(release)) {
             Some(of_kernel) => label = of_kernel.clone(),
             None => label.take_kernel(files, directory, release)?,
         }
@@ -162,7 +162,7 @@ pub(super) fn trial_configuration(
             key => text += &format!("\t{} {given}\n", key.to_ascii_uppercase()),
         }
     }
-    Ok(text + &format!("\tAPPEND {}\n", trial.applied(&append)))
+    Ok(text + &format!("\tAPPEND {}\n", trial.apply_to(&append)))
 }
 
 /// An entry of extlinux.conf.
@@ -187,7 +187,7 @@ const FILES: [&str; 9] = [
 ];
 
 impl Label {
-    fn release(&self) -> Option<&str> {
+    fn kernel_release(&self) -> Option<&str> {
         let kernel = self.lines.iter().find(|(key, _)| KERNELS.contains(&key.as_str()));
         kernel.and_then(|(_, path)| release_of(path))
     }
@@ -201,7 +201,7 @@ impl Label {
     ) -> Result<(), String> {
         let base = format!("/{directory}");
         let places = [format!("{base}/boot"), base.clone()];
-        let found = places.iter().find_map(|place| installed(files, place, release));
+        let found = places.iter().find_map(|place| find_installed(files, place, release));
         let Some((kernel, initrd)) = found else {
             return Err(format!(
                 "U-Boot: no entry boots a kernel {release}, and none is in {base}"
@@ -217,13 +217,13 @@ impl Label {
     }
 }
 
-fn labels(configuration: &str) -> Vec<Label> {
-    let mut all: Vec<Label> = Vec::new();
+fn parse_labels(configuration: &str) -> Vec<Label> {
+    let mut parsed_labels: Vec<Label> = Vec::new();
     for line in configuration.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
         let Some((key, rest)) = line.split_once(char::is_whitespace) else { continue };
         let (key, rest) = (key.to_ascii_lowercase(), rest.trim());
-        match (key.as_str(), all.last_mut()) {
-            ("label", _) => all.push(Label { name: rest.to_owned(), lines: Vec::new() }),
+        match (key.as_str(), parsed_labels.last_mut()) {
+            ("label", _) => parsed_labels.push(Label { name: rest.to_owned(), lines: Vec::new() }),
             ("default" | "timeout" | "prompt", _) | (_, None) => {}
             (_, Some(label)) => {
                 let is_file = FILES.contains(&key.as_str());
@@ -236,16 +236,16 @@ fn labels(configuration: &str) -> Vec<Label> {
             }
         }
     }
-    all
+    parsed_labels
 }
 
-fn value<'l>(line: &'l str, key: &str) -> Option<&'l str> {
+fn value_of_key<'l>(line: &'l str, key: &str) -> Option<&'l str> {
     let (word, rest) = line.trim().split_once(char::is_whitespace)?;
     word.eq_ignore_ascii_case(key).then(|| rest.trim())
 }
 
 /// boot.scr: a script with U-Boot's header (include/image.h, `legacy_img_hdr`).
-pub(super) fn script(configuration: &str, environment: bool) -> Vec<u8> {
+pub(super) fn build_script(configuration: &str, environment: bool) -> Vec<u8> {
     let at = "${devtype} ${devnum}:${distro_bootpart}";
     let boot = |path: &str| format!("sysboot {at} any ${{pxefile_addr_r}} /{path}");
     let trial = boot(TRIAL);
@@ -269,14 +269,14 @@ pub(super) fn script(configuration: &str, environment: bool) -> Vec<u8> {
         ),
     };
     let usual = boot(configuration);
-    image(
+    script_image(
         format!("# Written by punctual for one boot, which removes it.\n{once}{usual}\n")
             .as_bytes(),
     )
 }
 
 /// A script of U-Boot: its length, 0, its text.
-fn image(text: &[u8]) -> Vec<u8> {
+fn script_image(text: &[u8]) -> Vec<u8> {
     const MAGIC: u32 = 0x2705_1956;
     const LINUX: u8 = 5;
     const SCRIPT_TYPE: u8 = 6;

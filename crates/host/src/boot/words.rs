@@ -27,7 +27,7 @@ pub(super) fn is_trial(cmdline: &str) -> bool {
 }
 
 /// The mark of the trial that is requested in this boot.
-pub(super) fn mark(boot_id: &str) -> String {
+pub(super) fn trial_mark(boot_id: &str) -> String {
     let id: String = boot_id.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
     format!("{MARK}{id}")
 }
@@ -35,7 +35,7 @@ pub(super) fn mark(boot_id: &str) -> String {
 impl Trial {
     /// Checks that no part of it has a special meaning to boot loaders, whose configurations are
     /// scripts.
-    pub(super) fn check(&self) -> Result<(), BootError> {
+    pub(super) fn check_words(&self) -> Result<(), BootError> {
         let plain = |text: &str| {
             text.chars().all(|c| c.is_ascii_alphanumeric() || " =.,_-:/@+".contains(c))
         };
@@ -48,15 +48,16 @@ impl Trial {
         match plain(&self.add) && !has_end && names().all(is_name) {
             true => Ok(()),
             false => {
-                let all: Vec<&str> = [self.add.as_str()].into_iter().chain(names()).collect();
-                let words = punctual_core::format::plain(&all.join(" "));
+                let refused_words: Vec<&str> =
+                    [self.add.as_str()].into_iter().chain(names()).collect();
+                let words = punctual_core::format::escape_unsafe(&refused_words.join(" "));
                 Err(BootError::Refused(format!("`{words}` cannot be part of a boot entry")))
             }
         }
     }
 
     /// Whether a word of the usual command line stays.
-    fn keeps(&self, word: &str) -> bool {
+    fn keeps_word(&self, word: &str) -> bool {
         let name = word.split('=').next().unwrap_or_default();
         !self.remove.iter().any(|removed| removed == word || removed == name)
     }
@@ -64,21 +65,22 @@ impl Trial {
     /// A line without the removed words, whose other parts stay as they are.
     pub(super) fn without_removed(&self, line: &str) -> String {
         let parts = line.split_inclusive(char::is_whitespace);
-        let kept: String = parts.filter(|part| self.keeps(part.trim_end())).collect();
+        let kept: String = parts.filter(|part| self.keeps_word(part.trim_end())).collect();
         kept.trim_end().to_owned()
     }
 
     /// The usual command line with its changes.
-    pub(super) fn applied(&self, usual: &str) -> String {
+    pub(super) fn apply_to(&self, usual: &str) -> String {
         format!("{} {}", self.without_removed(usual.trim()), self.add).trim().to_owned()
     }
 
     /// The words that a command line lacks or should not have, each with what is wrong.
-    pub(super) fn differences(&self, cmdline: &str) -> Vec<String> {
-        let there: Vec<&str> = cmdline.split_whitespace().collect();
-        let missing = self.add.split_whitespace().filter(|word| !there.contains(word));
+    pub(super) fn list_differences(&self, cmdline: &str) -> Vec<String> {
+        let present_words: Vec<&str> = cmdline.split_whitespace().collect();
+        let missing = self.add.split_whitespace().filter(|word| !present_words.contains(word));
         let added: Vec<&str> = self.add.split_whitespace().collect();
-        let kept = there.iter().filter(|word| !self.keeps(word) && !added.contains(word));
+        let kept =
+            present_words.iter().filter(|word| !self.keeps_word(word) && !added.contains(word));
         missing
             .map(|word| format!("the command line has no {word}"))
             .chain(kept.map(|word| format!("the command line still has {word}")))

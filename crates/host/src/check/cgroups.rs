@@ -1,7 +1,7 @@
 //! Control groups for the rules: the owner of the cpuset controller, and the CPUs of its
 //! partitions.
 
-use crate::environment::{cpu_list, text};
+use crate::environment::{cpu_list, read_text};
 use crate::files::{FileError, Files};
 use punctual_core::{CpuSet, Fact};
 
@@ -29,26 +29,26 @@ impl Cgroups {
     pub fn read(files: &dyn Files) -> Cgroups {
         let mounts = match Mounts::read(files) {
             Ok(mounts) => mounts,
-            Err(why) => return Cgroups::without(why.to_string()),
+            Err(why) => return Cgroups::from_failure(why.to_string()),
         };
-        let cpu_v1 = mounts.v1("cpu");
-        if let Some(mounted) = mounts.v1("cpuset") {
+        let cpu_v1 = mounts.find_v1("cpu");
+        if let Some(mounted) = mounts.find_v1("cpuset") {
             let point = mounted.point.clone();
             let (partitioned, partition_evidence) = match mounts.is_whole(files, &mounted) {
                 true => partitions_v1(files, &point),
                 false => (CpuSet::new(), format!("{point}: `{}`", mounted.root)),
             };
-            let unseen = mounts.unseen(files, &mounted);
+            let unseen = mounts.unseen_reason(files, &mounted);
             let cpuset = Fact::Known((1, point));
             return Cgroups { cpuset, cpu_v1, partitioned, partition_evidence, unseen };
         }
-        let Some(mounted) = mounts.v2() else {
-            let why = format!("{} has neither cgroup2 nor a cpuset", mounts.path);
-            return Cgroups { cpu_v1, ..Cgroups::without(why) };
+        let Some(mounted) = mounts.find_v2() else {
+            let reason = format!("{} has neither cgroup2 nor a cpuset", mounts.path);
+            return Cgroups { cpu_v1, ..Cgroups::from_failure(reason) };
         };
         let point = mounted.point.clone();
         let path = format!("{point}/cgroup.controllers");
-        let cpuset = match text(files, &path) {
+        let cpuset = match read_text(files, &path) {
             Fact::Known(controllers) if controllers.split_whitespace().any(|c| c == "cpuset") => {
                 Fact::Known((2, point.clone()))
             }
@@ -58,11 +58,11 @@ impl Cgroups {
             other => other.map(|_| (2, String::new())),
         };
         let (partitioned, partition_evidence) = partitions_v2(files, &point);
-        let unseen = mounts.unseen(files, &mounted);
+        let unseen = mounts.unseen_reason(files, &mounted);
         Cgroups { cpuset, cpu_v1, partitioned, partition_evidence, unseen }
     }
 
-    fn without(why: String) -> Cgroups {
+    fn from_failure(why: String) -> Cgroups {
         let partition_evidence = why.clone();
         Cgroups {
             cpuset: Fact::Unavailable(why),
@@ -88,7 +88,7 @@ pub struct Mounted {
 impl Mounted {
     /// The directory of a group, as /proc/self/cgroup names it; `None` if it is outside of the
     /// mounted part (cgroups(7)).
-    pub fn directory(&self, group: &str) -> Option<String> {
+    pub fn directory_of(&self, group: &str) -> Option<String> {
         let inside = group.strip_prefix(self.root.trim_end_matches('/'))?;
         let below = inside.is_empty() || inside.starts_with('/');
         below.then(|| format!("{}{}", self.point, inside.trim_end_matches('/')))
@@ -113,18 +113,18 @@ impl Mounts {
             let CgroupMount { point, kind, options } = CgroupMount::parse(line)?;
             Some(Mounted { point, root: "/".into(), kind: cgroup_kind(&kind)?, options })
         };
-        let all = files.read(path)?.lines().filter_map(of_line).collect();
-        Ok(Mounts { path, all })
+        let all_mounts = files.read(path)?.lines().filter_map(of_line).collect();
+        Ok(Mounts { path, all: all_mounts })
     }
 
-    pub(super) fn v1(&self, controller: &str) -> Option<Mounted> {
+    pub(super) fn find_v1(&self, controller: &str) -> Option<Mounted> {
         let owns = |mount: &&Mounted| {
             mount.kind == "cgroup" && mount.options.split(',').any(|o| o == controller)
         };
         self.all.iter().find(owns).cloned()
     }
 
-    pub(super) fn v2(&self) -> Option<Mounted> {
+    pub(super) fn find_v2(&self) -> Option<Mounted> {
         self.all.iter().find(|mount| mount.kind == "cgroup2").cloned()
     }
 
@@ -140,11 +140,11 @@ impl Mounts {
             && if *kind == "cgroup" { v1() } else { !files.exists(&format!("{point}/cgroup.type")) }
     }
 
-    fn unseen(&self, files: &dyn Files, mounted: &Mounted) -> Option<String> {
+    fn unseen_reason(&self, files: &dyn Files, mounted: &Mounted) -> Option<String> {
         let Mounted { point, root, .. } = mounted;
-        let why =
+        let partial_reason =
             || format!("{}: only a part of the groups, `{root}`, is mounted at {point}", self.path);
-        (!self.is_whole(files, mounted)).then(why)
+        (!self.is_whole(files, mounted)).then(partial_reason)
     }
 }
 
@@ -156,7 +156,7 @@ fn cgroup_kind(kind: &str) -> Option<&'static str> {
 fn mount_of_info(line: &str) -> Option<Mounted> {
     let (mount, file_system) = line.split_once(" - ")?;
     let mut words = mount.split(' ').skip(3);
-    let (root, point) = (unescape(words.next()?), unescape(words.next()?));
+    let (root, point) = (unescape_octal(words.next()?), unescape_octal(words.next()?));
     let mut words = file_system.split(' ');
     let kind = cgroup_kind(words.next()?)?;
     Some(Mounted { point, root, kind, options: words.nth(1)?.to_owned() })
@@ -174,7 +174,7 @@ impl CgroupMount {
         let mut words = line.split(' ').skip(1);
         let (point, kind, options) = (words.next()?, words.next()?, words.next()?);
         Some(CgroupMount {
-            point: unescape(point),
+            point: unescape_octal(point),
             kind: kind.to_owned(),
             options: options.to_owned(),
         })
@@ -196,7 +196,7 @@ pub(crate) fn mount_of(mounts: &str, path: &str) -> Option<CgroupMount> {
 }
 
 /// Space, tab, newline and backslash are written in octal (proc_pid_mounts(5)).
-fn unescape(text: &str) -> String {
+fn unescape_octal(text: &str) -> String {
     text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }
 
@@ -208,9 +208,9 @@ fn partitions_v2(files: &dyn Files, point: &str) -> (CpuSet, String) {
         cpus = isolated;
     }
     for child in files.list(point).unwrap_or_default().iter().take(MAX_GROUPS) {
-        let partition = text(files, &format!("{point}/{child}/cpuset.cpus.partition"));
+        let partition = read_text(files, &format!("{point}/{child}/cpuset.cpus.partition"));
         // An invalid one is shown as `isolated invalid (…)`.
-        if matches!(partition.known().map(String::as_str), Some("isolated" | "root"))
+        if matches!(partition.known_value().map(String::as_str), Some("isolated" | "root"))
             && let Fact::Known(own) =
                 cpu_list(files, &format!("{point}/{child}/cpuset.cpus.effective"))
         {
@@ -225,15 +225,15 @@ fn partitions_v2(files: &dyn Files, point: &str) -> (CpuSet, String) {
 /// missing.
 fn partitions_v1(files: &dyn Files, point: &str) -> (CpuSet, String) {
     let prefix = if files.exists(&format!("{point}/cpuset.cpus")) { "cpuset." } else { "" };
-    let balanced = |group: &str| text(files, &format!("{group}/{prefix}sched_load_balance"));
+    let balanced = |group: &str| read_text(files, &format!("{group}/{prefix}sched_load_balance"));
     let evidence = format!("{point}/*/{prefix}sched_load_balance");
     let mut cpus = CpuSet::new();
-    if balanced(point).known().is_none_or(|flag| flag != "0") {
+    if balanced(point).known_value().is_none_or(|flag| flag != "0") {
         return (cpus, evidence);
     }
     for child in files.list(point).unwrap_or_default().iter().take(MAX_GROUPS) {
         let group = format!("{point}/{child}");
-        if balanced(&group).known().is_some_and(|flag| flag == "0")
+        if balanced(&group).known_value().is_some_and(|flag| flag == "0")
             && let Fact::Known(own) = cpu_list(files, &format!("{group}/{prefix}cpus"))
         {
             cpus = cpus.union(&own);

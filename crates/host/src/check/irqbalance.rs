@@ -40,8 +40,8 @@ impl Ban {
     /// the environment files of its service.
     pub fn read(files: &dyn Files, pid: u32) -> Ban {
         let path = format!("/proc/{pid}/environ");
-        let own = files.read(&path).ok().filter(|environment| !environment.is_empty());
-        let (mask, list) = match own {
+        let own_environment = files.read(&path).ok().filter(|environment| !environment.is_empty());
+        let (mask, list) = match own_environment {
             Some(environment) => {
                 let find = |name: &str| {
                     let mut entries = environment.split('\0');
@@ -56,10 +56,10 @@ impl Ban {
                 Err(why) => return Ban::Unknown(why),
             },
         };
-        Ban::of(mask, list)
+        Ban::from_variables(mask, list)
     }
 
-    fn of(mask: Variable, list: Variable) -> Ban {
+    fn from_variables(mask: Variable, list: Variable) -> Ban {
         let set =
             |variable: &Variable| variable.as_ref().is_some_and(|(value, _)| !value.is_empty());
         if !set(&list)
@@ -68,7 +68,7 @@ impl Ban {
             return Ban::Empty(format!("{path} has {MASK}="));
         }
         if let Some((value, path)) = mask.filter(|(value, _)| !value.is_empty()) {
-            let evidence = format!("{path} has {MASK}={}", clip(&value));
+            let evidence = format!("{path} has {MASK}={}", clip_value(&value));
             return match read_mask(&value) {
                 Some(cpus) => Ban::Cpus(cpus, evidence),
                 None => Ban::Unknown(format!(
@@ -78,7 +78,7 @@ impl Ban {
             };
         }
         let Some((value, path)) = list else { return Ban::Detected };
-        let evidence = format!("{path} has {LIST}={}", clip(&value));
+        let evidence = format!("{path} has {LIST}={}", clip_value(&value));
         match value.trim().parse::<CpuSet>() {
             _ if value.is_empty() => Ban::Empty(evidence),
             Ok(cpus) if !cpus.is_empty() => Ban::Cpus(cpus, evidence),
@@ -106,7 +106,7 @@ fn of_files(files: &dyn Files) -> Result<(Variable, Variable), String> {
         };
         for line in text.lines().map(str::trim) {
             let Some((name, value)) = line.split_once('=') else { continue };
-            let value = unquote(value.trim());
+            let value = unquote_value(value.trim());
             match name.trim() {
                 MASK => mask = Some((value, path.to_owned())),
                 LIST => list = Some((value, path.to_owned())),
@@ -118,12 +118,12 @@ fn of_files(files: &dyn Files) -> Result<(Variable, Variable), String> {
 }
 
 /// A value without surrounding quotation marks.
-fn unquote(value: &str) -> String {
+fn unquote_value(value: &str) -> String {
     let inner = ['"', '\''].iter().find_map(|mark| value.strip_prefix(*mark)?.strip_suffix(*mark));
     inner.unwrap_or(value).to_owned()
 }
 
-fn clip(value: &str) -> String {
+fn clip_value(value: &str) -> String {
     value.chars().take(60).collect()
 }
 
@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn of(text: &str) -> String {
-        ban(FakeFiles::new().with(DEBIAN, text))
+        ban(FakeFiles::new().with_file(DEBIAN, text))
     }
 
     #[test]
@@ -166,17 +166,17 @@ mod tests {
     fn the_last_of_repeated_irqbalance_assignments_is_used() {
         assert_eq!(of("IRQBALANCE_BANNED_CPULIST=1\nIRQBALANCE_BANNED_CPULIST=2\n"), "bans `2`");
         let two = FakeFiles::new()
-            .with(DEBIAN, "IRQBALANCE_BANNED_CPULIST=1")
-            .with("/etc/sysconfig/irqbalance", "IRQBALANCE_BANNED_CPULIST=3");
+            .with_file(DEBIAN, "IRQBALANCE_BANNED_CPULIST=1")
+            .with_file("/etc/sysconfig/irqbalance", "IRQBALANCE_BANNED_CPULIST=3");
         assert_eq!(ban(two), "bans `3`");
     }
 
     #[test]
     fn the_environment_of_irqbalance_overrides_its_files() {
-        let files = FakeFiles::new().with(DEBIAN, "IRQBALANCE_BANNED_CPULIST=1");
-        let own = files.with("/proc/900/environ", "A=b\0IRQBALANCE_BANNED_CPULIST=2\0");
+        let files = FakeFiles::new().with_file(DEBIAN, "IRQBALANCE_BANNED_CPULIST=1");
+        let own = files.with_file("/proc/900/environ", "A=b\0IRQBALANCE_BANNED_CPULIST=2\0");
         assert_eq!(ban(own.clone()), "bans `2`");
-        assert_eq!(ban(own.with("/proc/900/environ", "A=b\0")), "detected");
+        assert_eq!(ban(own.with_file("/proc/900/environ", "A=b\0")), "detected");
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(of("IRQBALANCE_BANNED_CPUS=2-3\n"), "unknown");
         assert_eq!(of("IRQBALANCE_BANNED_CPULIST=1-N\n"), "unknown");
         assert_eq!(of("IRQBALANCE_BANNED_CPULIST=\n"), "empty");
-        assert_eq!(ban(FakeFiles::new().refusing(DEBIAN, libc::EACCES)), "unknown");
+        assert_eq!(ban(FakeFiles::new().with_refusal(DEBIAN, libc::EACCES)), "unknown");
     }
 
     proptest! {

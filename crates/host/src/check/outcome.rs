@@ -54,22 +54,22 @@ impl Fix {
         Fix { command: command.into(), writes: Vec::new() }
     }
     pub fn write(path: impl Into<String>, value: impl Into<String>) -> Fix {
-        Fix::writes(vec![(path.into(), value.into())])
+        Fix::from_writes(vec![(path.into(), value.into())])
     }
     /// Several writes, in this order.
-    pub fn writes(writes: Vec<(String, String)>) -> Fix {
+    pub(crate) fn from_writes(writes: Vec<(String, String)>) -> Fix {
         let writes: Vec<FixWrite> =
             writes.into_iter().map(|(path, value)| FixWrite { path, value }).collect();
         let command = writes
             .iter()
-            .map(|w| format!("echo {} > {}", w.value, quoted(&w.path)))
+            .map(|w| format!("echo {} > {}", w.value, quote_path(&w.path)))
             .collect::<Vec<_>>();
         Fix { command: command.join("; "), writes }
     }
 }
 
 /// A path quoted for a shell; some contain interface names.
-fn quoted(path: &str) -> String {
+fn quote_path(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@,".contains(c);
     if path.chars().all(plain) {
         path.to_owned()
@@ -95,7 +95,7 @@ pub struct CheckOutcome {
 }
 
 impl CheckOutcome {
-    pub fn fix(mut self, fix: Fix) -> CheckOutcome {
+    pub(crate) fn with_fix(mut self, fix: Fix) -> CheckOutcome {
         self.fix = Some(fix);
         self
     }
@@ -109,7 +109,7 @@ impl CheckOutcome {
     }
 }
 
-fn outcome(
+fn new_outcome(
     verdict: RuleVerdict,
     message: impl Into<String>,
     evidence: impl Into<String>,
@@ -123,23 +123,29 @@ fn outcome(
     }
 }
 
-pub fn ok(message: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
-    outcome(RuleVerdict::Ok, message, evidence)
+pub(crate) fn ok_outcome(message: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
+    new_outcome(RuleVerdict::Ok, message, evidence)
 }
-pub fn advice(message: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
-    outcome(RuleVerdict::Advice, message, evidence)
+pub(crate) fn advice_outcome(
+    message: impl Into<String>,
+    evidence: impl Into<String>,
+) -> CheckOutcome {
+    new_outcome(RuleVerdict::Advice, message, evidence)
 }
 /// Causes latency under some circumstances.
-pub fn warning(message: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
-    outcome(RuleVerdict::Warning, message, evidence)
+pub(crate) fn warning_outcome(
+    message: impl Into<String>,
+    evidence: impl Into<String>,
+) -> CheckOutcome {
+    new_outcome(RuleVerdict::Warning, message, evidence)
 }
 /// Not fit for real time.
-pub fn bad(message: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
-    outcome(RuleVerdict::Bad, message, evidence)
+pub(crate) fn bad_outcome(message: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
+    new_outcome(RuleVerdict::Bad, message, evidence)
 }
 /// The verdict cannot be determined.
-pub fn unknown(evidence: impl Into<String>) -> CheckOutcome {
-    outcome(RuleVerdict::Unknown, "cannot be determined", evidence)
+pub(crate) fn unknown_outcome(evidence: impl Into<String>) -> CheckOutcome {
+    new_outcome(RuleVerdict::Unknown, "cannot be determined", evidence)
 }
 /// There is nothing to judge on this system.
 pub(crate) fn not_applicable(
@@ -148,7 +154,7 @@ pub(crate) fn not_applicable(
 ) -> CheckOutcome {
     CheckOutcome {
         applies: false,
-        ..outcome(RuleVerdict::Ok, format!("does not apply: {}", reason.into()), evidence)
+        ..new_outcome(RuleVerdict::Ok, format!("does not apply: {}", reason.into()), evidence)
     }
 }
 

@@ -7,7 +7,7 @@
 //! (unknown_bootoption).
 
 use crate::files::Files;
-use punctual_core::words::nearest;
+use punctual_core::words::nearest_word;
 use std::collections::BTreeSet;
 
 /// Words beyond this are not examined.
@@ -101,24 +101,25 @@ const LOG_BEGINS: &str = "Unknown kernel command line parameters \"";
 
 impl<'a> Readers<'a> {
     pub(super) fn read(files: &'a dyn Files, release: Option<&str>, words: &[String]) -> Self {
-        let mut passed = BTreeSet::new();
+        let mut passed_words = BTreeSet::new();
         let log = files.read(LOG).unwrap_or_default();
         let logged = log.lines().find_map(|line| line.split_once(LOG_BEGINS));
         if let Some((_, rest)) = logged {
             let list = rest.split_once('"').map_or(rest, |(list, _)| list);
-            passed.extend(list.split_whitespace().map(str::to_owned));
+            passed_words.extend(list.split_whitespace().map(str::to_owned));
         }
         let (environment, arguments) = ("/proc/1/environ", "/proc/1/cmdline");
-        let mut why = None;
+        let mut read_error = None;
         for path in [environment, arguments] {
             match files.read(path) {
-                Ok(text) => passed.extend(text.split('\0').map(str::to_owned)),
-                Err(error) => why = Some(error.to_string()),
+                Ok(text) => passed_words.extend(text.split('\0').map(str::to_owned)),
+                Err(error) => read_error = Some(error.to_string()),
             }
         }
         // GRUB's own word is unknown to every kernel: where it arrived, all did.
-        let arrived = words.iter().any(|w| w.starts_with("BOOT_IMAGE=") && passed.contains(w));
-        let complete = match why {
+        let arrived =
+            words.iter().any(|w| w.starts_with("BOOT_IMAGE=") && passed_words.contains(w));
+        let complete = match read_error {
             _ if logged.is_some() || arrived => Ok(()),
             Some(why) => Err(why),
             None => Err(format!("{environment} has no word of the kernel's command line")),
@@ -129,17 +130,19 @@ impl<'a> Readers<'a> {
             let places = ["/lib/modules", "/usr/lib/modules"].map(|at| format!("{at}/{release}"));
             places.into_iter().find(|at| files.exists(&format!("{at}/modules.builtin")))
         });
-        Readers { files, modules, passed, complete }
+        Readers { files, modules, passed: passed_words, complete }
     }
 
     /// Who reads a word of the command line.
-    pub(super) fn of(&self, word: &str) -> Reader {
+    pub(super) fn find_reader(&self, word: &str) -> Reader {
         let name = word.split('=').next().unwrap_or(word);
-        let known = |list: &str| list.split_whitespace().any(|one| same(one, name));
-        if let Some((_, meant)) = MISTAKEN.iter().find(|(wrong, _)| same(wrong, name)) {
+        let is_listed =
+            |list: &str| list.split_whitespace().any(|one| is_same_parameter(one, name));
+        if let Some((_, meant)) = MISTAKEN.iter().find(|(wrong, _)| is_same_parameter(wrong, name))
+        {
             return Reader::Nobody(Some((*meant).to_owned()));
         }
-        if known(PROGRAMS) || DOTTED.iter().any(|one| name.starts_with(one)) {
+        if is_listed(PROGRAMS) || DOTTED.iter().any(|one| name.starts_with(one)) {
             return Reader::Some;
         }
         if let Some((module, parameter)) = name.split_once('.') {
@@ -148,11 +151,14 @@ impl<'a> Readers<'a> {
             }
             return self.of_module(module, parameter);
         }
-        let near = || nearest(name, KNOWN.split_whitespace()).filter(|near| !same(near, name));
+        let near = || {
+            nearest_word(name, KNOWN.split_whitespace())
+                .filter(|near| !is_same_parameter(near, name))
+        };
         match &self.complete {
             _ if self.passed.contains(word) => Reader::Nobody(near().map(str::to_owned)),
             Ok(()) => Reader::Some,
-            Err(_) if known(KNOWN) => Reader::Some,
+            Err(_) if is_listed(KNOWN) => Reader::Some,
             Err(why) => Reader::Unknown(match near() {
                 Some(near) => format!("{why}; is `{near}` meant?"),
                 None => why.clone(),
@@ -182,11 +188,11 @@ impl<'a> Readers<'a> {
         let of_list = info.split('\0').filter_map(|line| line.strip_prefix(&prefix));
         let built_in: Vec<&str> =
             of_list.map(|line| line.split(':').next().unwrap_or(line)).collect();
-        if built_in.iter().any(|one| same(one, &parameter)) {
+        if built_in.iter().any(|one| is_same_parameter(one, &parameter)) {
             return Reader::Some;
         }
         if !built_in.is_empty() {
-            let near = nearest(&parameter, built_in.iter().copied());
+            let near = nearest_word(&parameter, built_in.iter().copied());
             return Reader::Nobody(near.map(|near| format!("{module}.{near}")));
         }
         let Ok(installed) = read("modules.dep") else {
@@ -195,12 +201,13 @@ impl<'a> Readers<'a> {
         let has = |list: &str| {
             list.lines().any(|line| {
                 let file = line.split(':').next().unwrap_or(line).rsplit('/').next();
-                file.and_then(|file| file.split('.').next()).is_some_and(|stem| same(stem, &module))
+                file.and_then(|file| file.split('.').next())
+                    .is_some_and(|stem| is_same_parameter(stem, &module))
             })
         };
         if is_there || has(&installed) || has(&read("modules.builtin").unwrap_or_default()) {
-            let why = format!("{module} is there, and its hidden parameters are listed nowhere");
-            return Reader::Unknown(why);
+            let reason = format!("{module} is there, and its hidden parameters are listed nowhere");
+            return Reader::Unknown(reason);
         }
         Reader::Nobody(None)
     }
@@ -209,11 +216,11 @@ impl<'a> Readers<'a> {
 const MODULES: &str = "/lib/modules";
 
 /// The words to ask for.
-pub(super) fn asked(words: &[String]) -> impl Iterator<Item = &String> {
+pub(super) fn words_to_check(words: &[String]) -> impl Iterator<Item = &String> {
     words.iter().take(MAX_WORDS)
 }
 
 /// The kernel takes `-` for `_` (kernel/params.c, parameqn).
-fn same(one: &str, other: &str) -> bool {
+fn is_same_parameter(one: &str, other: &str) -> bool {
     one.replace('-', "_") == other.replace('-', "_")
 }

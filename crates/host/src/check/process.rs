@@ -1,6 +1,6 @@
 //! The limits and capabilities of a process.
 
-use crate::environment::text;
+use crate::environment::read_text;
 use crate::files::Files;
 use punctual_core::Fact;
 use punctual_sys::rights::{Capabilities, Capability};
@@ -19,32 +19,32 @@ pub struct ProcessFacts {
 impl ProcessFacts {
     /// Those of this process.
     pub fn read(files: &dyn Files) -> ProcessFacts {
-        ProcessFacts::of(files, "self")
+        ProcessFacts::from_process(files, "self")
     }
 
     /// Those of a process, by its directory in /proc.
-    pub(super) fn of(files: &dyn Files, process: &str) -> ProcessFacts {
+    pub(super) fn from_process(files: &dyn Files, process: &str) -> ProcessFacts {
         let path = format!("/proc/{process}/status");
         let effective = |status: String| {
             Capabilities::parse(&status).ok_or(format!("{path} has no line `CapEff`"))
         };
         let capabilities =
             files.read(&path).map_err(|why| why.to_string()).and_then(effective).into();
-        let limits = text(files, &format!("/proc/{process}/limits"));
+        let limits = read_text(files, &format!("/proc/{process}/limits"));
         ProcessFacts { process: process.to_owned(), limits, capabilities }
     }
 
     /// The soft limit of a line, like `Max realtime priority`.
     pub(crate) fn soft_limit(&self, name: &str) -> Fact<ProcessLimit> {
-        self.limit(name, 0)
+        self.read_limit(name, 0)
     }
 
     /// The hard limit, up to which the process may raise the soft one itself.
     pub(super) fn hard_limit(&self, name: &str) -> Fact<ProcessLimit> {
-        self.limit(name, 1)
+        self.read_limit(name, 1)
     }
 
-    fn limit(&self, name: &str, column: usize) -> Fact<ProcessLimit> {
+    fn read_limit(&self, name: &str, column: usize) -> Fact<ProcessLimit> {
         let read = |text: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
             let value = line.split_whitespace().nth(column)?;
@@ -61,7 +61,7 @@ impl ProcessFacts {
     }
 
     /// Whether a capability is effective.
-    pub fn has(&self, capability: Capability) -> Fact<bool> {
-        self.capabilities.clone().map(|rights| rights.has(capability))
+    pub fn has_capability(&self, capability: Capability) -> Fact<bool> {
+        self.capabilities.clone().map(|rights| rights.has_capability(capability))
     }
 }

@@ -75,7 +75,7 @@ pub struct Rule {
 }
 
 /// All rules, in display order.
-pub fn rules() -> impl Iterator<Item = &'static Rule> {
+pub fn all_rules() -> impl Iterator<Item = &'static Rule> {
     [
         kernel::RULES,
         clock::RULES,

@@ -29,22 +29,22 @@ impl Affinity {
     /// Reads it. An error names the file that exists but cannot be read.
     pub fn read(files: &dyn Files, line: &KernelCommandLine) -> Result<Affinity, String> {
         let mut affinity = Affinity::default();
-        for path in configuration(files) {
+        for path in configuration_files(files) {
             let text = files.read(&path).map_err(|why| why.to_string())?;
-            for value in assignments(&text, "Manager", "CPUAffinity") {
-                affinity.merge(&path, &value);
+            for value in read_assignments(&text, "Manager", "CPUAffinity") {
+                affinity.merge_setting(&path, &value);
             }
         }
-        for value in line.values("systemd.cpu_affinity") {
-            affinity.replace(&value);
+        for value in line.values_of("systemd.cpu_affinity") {
+            affinity.replace_by_parameter(&value);
         }
         Ok(affinity)
     }
 
     /// Repeated lines are merged, an empty one resets earlier ones, and one that is no list is
     /// ignored.
-    fn merge(&mut self, path: &str, value: &str) {
-        let setting = format!("{path}: CPUAffinity={}", clip(value));
+    fn merge_setting(&mut self, path: &str, value: &str) {
+        let setting = format!("{path}: CPUAffinity={}", clip_value(value));
         match read_list(value) {
             None => return self.settings.push(format!("{setting}, which systemd ignores")),
             Some(cpus) if cpus.is_empty() => self.cpus = None,
@@ -55,8 +55,8 @@ impl Affinity {
         self.settings.push(setting);
     }
 
-    fn replace(&mut self, value: &str) {
-        let setting = format!("/proc/cmdline has systemd.cpu_affinity={}", clip(value));
+    fn replace_by_parameter(&mut self, value: &str) {
+        let setting = format!("/proc/cmdline has systemd.cpu_affinity={}", clip_value(value));
         let Some(cpus) = read_list(value) else {
             return self.settings.push(format!("{setting}, which systemd ignores"));
         };
@@ -66,7 +66,7 @@ impl Affinity {
 }
 
 /// The main file (the first that exists) and the drop-ins of all directories by name.
-fn configuration(files: &dyn Files) -> Vec<String> {
+fn configuration_files(files: &dyn Files) -> Vec<String> {
     let main = PLACES.iter().map(|place| format!("{place}/{FILE}"));
     let main = main.into_iter().find(|path| files.exists(path));
     let mut drop_ins = BTreeMap::new();
@@ -82,7 +82,7 @@ fn configuration(files: &dyn Files) -> Vec<String> {
 }
 
 /// The values of a key in a section, in order (systemd.syntax(7)).
-pub(super) fn assignments(text: &str, section: &str, key: &str) -> Vec<String> {
+pub(super) fn read_assignments(text: &str, section: &str, key: &str) -> Vec<String> {
     let mut values = Vec::new();
     let (mut inside, mut joined) = (false, String::new());
     for line in text.lines() {
@@ -117,8 +117,8 @@ fn read_list(value: &str) -> Option<CpuSet> {
     let words = words.map(|word| word.trim_matches(['"', '\'']));
     for word in words.filter(|word| !word.is_empty()) {
         let backwards = |(first, last): (&str, &str)| {
-            let both = first.parse::<u32>().ok().zip(last.parse::<u32>().ok());
-            both.is_some_and(|(first, last)| first > last)
+            let both_ends = first.parse::<u32>().ok().zip(last.parse::<u32>().ok());
+            both_ends.is_some_and(|(first, last)| first > last)
         };
         if word.split_once('-').is_some_and(backwards) {
             continue;
@@ -128,7 +128,7 @@ fn read_list(value: &str) -> Option<CpuSet> {
     Some(cpus)
 }
 
-fn clip(value: &str) -> String {
+fn clip_value(value: &str) -> String {
     value.chars().take(60).collect()
 }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     fn of(text: &str) -> String {
-        cpus(&FakeFiles::new().with(MAIN, text), "")
+        cpus(&FakeFiles::new().with_file(MAIN, text), "")
     }
 
     #[test]
@@ -172,20 +172,21 @@ mod tests {
     #[test]
     fn systemd_drop_ins_are_applied_by_name_and_override_their_namesakes() {
         let files = FakeFiles::new()
-            .with(MAIN, "[Manager]\nCPUAffinity=0\n")
-            .with("/usr/lib/systemd/system.conf", "[Manager]\nCPUAffinity=7\n")
-            .with("/usr/lib/systemd/system.conf.d/10-a.conf", "[Manager]\nCPUAffinity=6\n")
-            .with("/etc/systemd/system.conf.d/10-a.conf", "[Manager]\nCPUAffinity=1\n")
-            .with("/run/systemd/system.conf.d/90-b.conf", "[Manager]\nCPUAffinity=3\n")
-            .with("/etc/systemd/system.conf.d/other", "[Manager]\nCPUAffinity=5\n");
+            .with_file(MAIN, "[Manager]\nCPUAffinity=0\n")
+            .with_file("/usr/lib/systemd/system.conf", "[Manager]\nCPUAffinity=7\n")
+            .with_file("/usr/lib/systemd/system.conf.d/10-a.conf", "[Manager]\nCPUAffinity=6\n")
+            .with_file("/etc/systemd/system.conf.d/10-a.conf", "[Manager]\nCPUAffinity=1\n")
+            .with_file("/run/systemd/system.conf.d/90-b.conf", "[Manager]\nCPUAffinity=3\n")
+            .with_file("/etc/systemd/system.conf.d/other", "[Manager]\nCPUAffinity=5\n");
         assert_eq!(cpus(&files, ""), "0-1,3");
-        let reset = files.with("/etc/systemd/system.conf.d/50-x.conf", "[Manager]\nCPUAffinity=\n");
+        let reset =
+            files.with_file("/etc/systemd/system.conf.d/50-x.conf", "[Manager]\nCPUAffinity=\n");
         assert_eq!(cpus(&reset, ""), "3");
     }
 
     #[test]
     fn the_command_line_replaces_the_files() {
-        let files = FakeFiles::new().with(MAIN, "[Manager]\nCPUAffinity=0-3\n");
+        let files = FakeFiles::new().with_file(MAIN, "[Manager]\nCPUAffinity=0-3\n");
         assert_eq!(cpus(&files, "quiet systemd.cpu_affinity=0,1"), "0-1");
         assert_eq!(cpus(&files, "systemd.cpu-affinity=2 systemd.cpu_affinity=1"), "1");
         assert_eq!(cpus(&files, "systemd.cpu_affinity="), "all");
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_file_that_refuses_is_named() {
-        let files = FakeFiles::new().refusing(MAIN, libc::EACCES);
+        let files = FakeFiles::new().with_refusal(MAIN, libc::EACCES);
         let why = Affinity::read(&files, &KernelCommandLine::default()).unwrap_err();
         assert!(why.contains(MAIN), "{why}");
     }

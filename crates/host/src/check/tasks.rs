@@ -78,23 +78,23 @@ impl TaskStat {
     /// `pid (name) state ppid pgrp session … flags …` (proc_pid_stat(5)); a name may hold spaces
     /// and parentheses.
     pub(super) fn parse(stat: &str) -> Option<TaskStat> {
-        fn field<T: std::str::FromStr>(fields: &[&str], at: usize) -> Option<T> {
+        fn parse_field<T: std::str::FromStr>(fields: &[&str], at: usize) -> Option<T> {
             fields.get(at)?.parse().ok()
         }
         let (start, end) = (stat.find('(')? + 1, stat.rfind(')')?);
         let fields: Vec<&str> = stat.get(end + 1..)?.split_whitespace().collect();
         Some(TaskStat {
             name: stat.get(start..end)?.to_owned(),
-            parent: field(&fields, 1)?,
+            parent: parse_field(&fields, 1)?,
             // 0 or -1 for a kernel thread, and beyond the own namespace.
-            session: field(&fields, 3).unwrap_or(0),
-            flags: field(&fields, 6)?,
-            ran: field::<u64>(&fields, 11)?.saturating_add(field(&fields, 12)?),
-            started: field(&fields, 19)?,
-            nice: field(&fields, 16)?,
-            processor: field(&fields, 36),
-            rt_priority: field(&fields, 37)?,
-            policy: field(&fields, 38),
+            session: parse_field(&fields, 3).unwrap_or(0),
+            flags: parse_field(&fields, 6)?,
+            ran: parse_field::<u64>(&fields, 11)?.saturating_add(parse_field(&fields, 12)?),
+            started: parse_field(&fields, 19)?,
+            nice: parse_field(&fields, 16)?,
+            processor: parse_field(&fields, 36),
+            rt_priority: parse_field(&fields, 37)?,
+            policy: parse_field(&fields, 38),
         })
     }
 }

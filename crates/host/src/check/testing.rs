@@ -21,7 +21,7 @@ impl FakeFiles {
         FakeFiles::default()
     }
     /// Adds a file with this text.
-    pub fn with(self, path: &str, text: &str) -> FakeFiles {
+    pub(crate) fn with_file(self, path: &str, text: &str) -> FakeFiles {
         self.with_bytes(path, text.as_bytes())
     }
     pub(crate) fn with_bytes(mut self, path: &str, bytes: &[u8]) -> FakeFiles {
@@ -29,23 +29,23 @@ impl FakeFiles {
         self
     }
     /// Adds a file that exists but cannot be read.
-    pub fn refusing(mut self, path: &str, errno: i32) -> FakeFiles {
+    pub(crate) fn with_refusal(mut self, path: &str, errno: i32) -> FakeFiles {
         self.0.insert(path.to_owned(), FakeAnswer::Errno(errno));
         self
     }
     /// Removes a file, or a whole directory.
-    pub fn without(mut self, path: &str) -> FakeFiles {
+    pub(crate) fn without_path(mut self, path: &str) -> FakeFiles {
         let below = format!("{path}/");
         self.0.retain(|p, _| p != path && !p.starts_with(&below));
         self
     }
     /// This tree, overlaid with the files of another.
-    pub fn over(mut self, upper: FakeFiles) -> FakeFiles {
+    pub(crate) fn overlay_with(mut self, upper: FakeFiles) -> FakeFiles {
         self.0.extend(upper.0);
         self
     }
     /// The paths of the files.
-    pub fn paths(&self) -> Vec<String> {
+    pub fn file_paths(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }
 
@@ -57,14 +57,14 @@ impl FakeFiles {
 }
 
 /// The tree of `testing/ideal.txt`, which satisfies every rule.
-pub(crate) fn ideal() -> FakeFiles {
+pub(crate) fn ideal_files() -> FakeFiles {
     let mut files = FakeFiles::new();
     for line in include_str!("testing/ideal.txt").lines().filter(|line| line.starts_with('/')) {
         let (path, value) = line.split_once(" =").expect("path and value");
         for cpu in 0..4 {
-            let here = |text: &str| text.replace("{cpu}", &cpu.to_string());
-            let value = here(value.trim_start()).replace("\\n", "\n").replace("\\t", "\t");
-            files = files.with(&here(path), &value);
+            let with_cpu = |text: &str| text.replace("{cpu}", &cpu.to_string());
+            let value = with_cpu(value.trim_start()).replace("\\n", "\n").replace("\\t", "\t");
+            files = files.with_file(&with_cpu(path), &value);
         }
     }
     // The SMI count is at 0x34 in each CPU's registers; a latency request of 2,000 s permits sleep.
@@ -73,7 +73,7 @@ pub(crate) fn ideal() -> FakeFiles {
     files.with_bytes("/dev/cpu_dma_latency", &2_000_000_000i32.to_ne_bytes())
 }
 
-fn error(action: &'static str, path: &str, errno: i32) -> FileError {
+fn file_error(action: &'static str, path: &str, errno: i32) -> FileError {
     FileError { action, path: path.to_owned(), source: io::Error::from_raw_os_error(errno) }
 }
 
@@ -84,17 +84,17 @@ impl Files for FakeFiles {
     fn read_bytes(&self, path: &str) -> Result<Vec<u8>, FileError> {
         match self.0.get(path) {
             Some(FakeAnswer::Bytes(bytes)) => Ok(bytes.clone()),
-            Some(FakeAnswer::Errno(errno)) => Err(error("read", path, *errno)),
-            None => Err(error("read", path, libc::ENOENT)),
+            Some(FakeAnswer::Errno(errno)) => Err(file_error("read", path, *errno)),
+            None => Err(file_error("read", path, libc::ENOENT)),
         }
     }
     fn write(&self, path: &str, _text: &str) -> Result<(), FileError> {
-        Err(error("write", path, libc::EROFS))
+        Err(file_error("write", path, libc::EROFS))
     }
     fn list(&self, path: &str) -> Result<Vec<String>, FileError> {
         let names = self.names_in(path);
         if names.is_empty() {
-            Err(error("list", path, libc::ENOENT))
+            Err(file_error("list", path, libc::ENOENT))
         } else {
             Ok(names.into_iter().collect())
         }
@@ -106,14 +106,14 @@ impl Files for FakeFiles {
         // A text that begins like this is a link.
         match self.read(path) {
             Ok(text) if text.starts_with("-> ") => Ok(text[3..].to_owned()),
-            Ok(_) => Err(error("read the link", path, libc::EINVAL)),
-            Err(_) => Err(error("read the link", path, libc::ENOENT)),
+            Ok(_) => Err(file_error("read the link", path, libc::EINVAL)),
+            Err(_) => Err(file_error("read the link", path, libc::ENOENT)),
         }
     }
     fn create_dir(&self, path: &str) -> Result<(), FileError> {
-        Err(error("create the directory", path, libc::EROFS))
+        Err(file_error("create the directory", path, libc::EROFS))
     }
     fn remove_dir(&self, path: &str) -> Result<(), FileError> {
-        Err(error("remove the directory", path, libc::EROFS))
+        Err(file_error("remove the directory", path, libc::EROFS))
     }
 }

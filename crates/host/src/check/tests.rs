@@ -7,13 +7,13 @@ mod hostile;
 mod hosts;
 mod nulls;
 
-use super::testing::{FakeFiles, ideal};
+use super::testing::{FakeFiles, ideal_files};
 use super::*;
 use punctual_core::{CauseKind, CpuSet, EntryKind};
 
 fn results(files: &FakeFiles, cpus: Option<&str>) -> Vec<RuleResult> {
     let cpus = cpus.map(|list| list.parse::<CpuSet>().expect("a list"));
-    run(&Context::new(files, cpus))
+    evaluate_all(&Context::new(files, cpus))
 }
 
 fn result(files: &FakeFiles, cpus: Option<&str>, rule: &str) -> RuleResult {
@@ -28,17 +28,17 @@ fn rules_named_by_causes_and_entries_exist() {
     let causes = CauseKind::ALL.iter().flat_map(|cause| cause.rules());
     let entries = EntryKind::ALL.iter().flat_map(|kind| kind.rules());
     for named in causes.chain(entries) {
-        assert!(rules().any(|rule| rule.id == *named), "no rule {named}");
+        assert!(all_rules().any(|rule| rule.id == *named), "no rule {named}");
     }
 }
 
 #[test]
 fn rule_names_are_unique_and_every_rule_has_a_reason() {
-    let mut names: Vec<&str> = rules().map(|rule| rule.id).collect();
+    let mut names: Vec<&str> = all_rules().map(|rule| rule.id).collect();
     assert!(names.len() >= 45, "{}", names.len());
     names.sort_unstable();
     assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
-    for rule in rules() {
+    for rule in all_rules() {
         let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         assert!(rule.id.chars().all(kebab), "{}", rule.id);
         assert!(
@@ -51,12 +51,14 @@ fn rule_names_are_unique_and_every_rule_has_a_reason() {
 
 #[test]
 fn every_rule_passes_on_the_ideal_machine() {
-    let unhappy: Vec<RuleResult> =
-        results(&ideal(), None).into_iter().filter(|r| r.verdict != RuleVerdict::Ok).collect();
+    let unhappy: Vec<RuleResult> = results(&ideal_files(), None)
+        .into_iter()
+        .filter(|r| r.verdict != RuleVerdict::Ok)
+        .collect();
     assert_eq!(unhappy, []);
     // These rules have nothing to judge there; their good cases are in the table.
     let idle: Vec<String> =
-        results(&ideal(), None).into_iter().filter(|r| !r.applies).map(|r| r.id).collect();
+        results(&ideal_files(), None).into_iter().filter(|r| !r.applies).map(|r| r.id).collect();
     assert_eq!(idle, ["rt-group-budget", "vcpu-threads", "interrupt-thread-below-program"]);
 }
 
@@ -83,7 +85,7 @@ fn in_an_empty_tree_verdicts_are_unknown() {
 #[test]
 fn a_file_that_refuses_is_named_with_the_reason() {
     let path = "/proc/sys/vm/stat_interval";
-    let refused = result(&ideal().refusing(path, libc::EACCES), None, "vm-statistics");
+    let refused = result(&ideal_files().with_refusal(path, libc::EACCES), None, "vm-statistics");
     assert_eq!(refused.verdict, RuleVerdict::Unknown);
     assert_eq!(
         refused.evidence,
@@ -93,7 +95,7 @@ fn a_file_that_refuses_is_named_with_the_reason() {
 
 #[test]
 fn the_shape_of_a_result_is_the_documented_one() {
-    let files = ideal().with("/proc/sys/kernel/numa_balancing", "1");
+    let files = ideal_files().with_file("/proc/sys/kernel/numa_balancing", "1");
     let json =
         serde_json::to_string_pretty(&result(&files, None, "numa-balancing")).expect("plain data");
     insta::assert_snapshot!(json, @r#"
@@ -120,10 +122,10 @@ fn the_shape_of_a_result_is_the_documented_one() {
 
 #[test]
 fn warnings_of_rules_become_findings_with_a_remedy() {
-    let files = ideal()
-        .with("/proc/sys/kernel/numa_balancing", "1")
-        .with("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet")
-        .with("/proc/sys/vm/stat_interval", "1");
+    let files = ideal_files()
+        .with_file("/proc/sys/kernel/numa_balancing", "1")
+        .with_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet")
+        .with_file("/proc/sys/vm/stat_interval", "1");
     let findings = to_findings(&results(&files, None));
     let shown: Vec<String> = findings
         .iter()
@@ -145,22 +147,22 @@ fn warnings_of_rules_become_findings_with_a_remedy() {
 
 #[test]
 fn a_rule_is_explained_by_its_id() {
-    insta::assert_snapshot!(explain("nohz-full").expect("there is one"), @"
+    insta::assert_snapshot!(explain_rule("nohz-full").expect("there is one"), @"
     nohz-full (isolation)
 
     Expected: the tick stops on real-time CPUs while one task runs.
     Why: Each tick interrupts the task for some µs, 100 to 1000 times a second.
     Source: Documentation/timers/no_hz.rst
     ");
-    assert_eq!(explain("no-such-rule"), None);
+    assert_eq!(explain_rule("no-such-rule"), None);
 }
 
 #[test]
 fn a_saved_environment_is_judged_like_the_live_one() {
-    let files = ideal();
-    let environment = crate::environment::capture(&files);
+    let files = ideal_files();
+    let environment = crate::environment::capture_environment(&files);
     let saved = serde_json::to_string(&environment).expect("plain data");
     let environment = serde_json::from_str(&saved).expect("its own text");
-    let before = run(&Context::of(&files, environment, None));
-    assert_eq!(before, run(&Context::new(&files, None)));
+    let before = evaluate_all(&Context::from_environment(&files, environment, None));
+    assert_eq!(before, evaluate_all(&Context::new(&files, None)));
 }

@@ -53,7 +53,7 @@ impl ListReader<'_> {
         let mut cpus = CpuSet::new();
         let ends = |c: char| c == ',' || c.is_ascii_whitespace();
         for part in list.split(ends).filter(|part| !part.is_empty()) {
-            match self.region(part).and_then(|region| self.cpus_of(part, &region)) {
+            match self.parse_region(part).and_then(|region| self.cpus_of(part, &region)) {
                 Ok(some) => cpus = cpus.union(&some),
                 Err(stopped) => return stopped,
             }
@@ -61,30 +61,30 @@ impl ListReader<'_> {
         BootList::Cpus(cpus)
     }
 
-    fn region(&self, part: &str) -> Result<Region, BootList> {
-        let wrong = || BootList::Refused(format!("`{}` is not part of a list", clip(part)));
+    fn parse_region(&self, part: &str) -> Result<Region, BootList> {
+        let wrong = || BootList::Refused(format!("`{}` is not part of a list", clip_part(part)));
         let (range, pattern) = match part.split_once(':') {
             Some((range, pattern)) => (range, Some(pattern)),
             None => (part, None),
         };
-        let all = range.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("all"));
-        let (first, last) = if all && range.len() == 3 {
-            self.knows("all", SINCE_ALL)?;
+        let is_all = range.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("all"));
+        let (first, last) = if is_all && range.len() == 3 {
+            self.check_known_word("all", SINCE_ALL)?;
             (ListNumber::Cpu(0), ListNumber::Last)
         } else if let Some((first, last)) = range.split_once('-') {
-            (self.number(first, part)?, self.number(last, part)?)
+            (self.parse_number(first, part)?, self.parse_number(last, part)?)
         } else if pattern.is_some() {
             // Only ranges have groups.
             return Err(wrong());
         } else {
-            let one = self.number(range, part)?;
+            let one = self.parse_number(range, part)?;
             (one, one)
         };
         let groups = match pattern.map(|pattern| pattern.split_once('/')) {
             None => None,
             Some(None) => return Err(wrong()),
             Some(Some((used, size))) => {
-                match (self.number(used, part)?, self.number(size, part)?) {
+                match (self.parse_number(used, part)?, self.parse_number(size, part)?) {
                     (ListNumber::Cpu(used), ListNumber::Cpu(size)) if size > 0 && used <= size => {
                         Some((used, size))
                     }
@@ -96,19 +96,19 @@ impl ListReader<'_> {
         Ok(Region { first, last, groups })
     }
 
-    fn number(&self, text: &str, part: &str) -> Result<ListNumber, BootList> {
+    fn parse_number(&self, text: &str, part: &str) -> Result<ListNumber, BootList> {
         if text == "N" {
-            return self.knows("N", SINCE_N).map(|()| ListNumber::Last);
+            return self.check_known_word("N", SINCE_N).map(|()| ListNumber::Last);
         }
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse() {
             Ok(cpu) if digits => Ok(ListNumber::Cpu(cpu)),
-            _ => Err(BootList::Refused(format!("`{}` is not part of a list", clip(part)))),
+            _ => Err(BootList::Refused(format!("`{}` is not part of a list", clip_part(part)))),
         }
     }
 
     /// Fails if this kernel does not know a word.
-    fn knows(&self, word: &str, since: (u32, u32)) -> Result<(), BootList> {
+    fn check_known_word(&self, word: &str, since: (u32, u32)) -> Result<(), BootList> {
         let (major, minor) = since;
         match self.release {
             Some(release) if release >= since => Ok(()),
@@ -123,7 +123,7 @@ impl ListReader<'_> {
     }
 
     fn of_the_mask(&self, part: &str) -> BootList {
-        let part = clip(part);
+        let part = clip_part(part);
         BootList::Unknown(format!("`{part}` depends on the width of the kernel's CPU masks"))
     }
 
@@ -142,7 +142,7 @@ impl ListReader<'_> {
         };
         let last = match region.last {
             ListNumber::Cpu(last) if last < first => {
-                return Err(BootList::Refused(format!("`{}` runs backwards", clip(part))));
+                return Err(BootList::Refused(format!("`{}` runs backwards", clip_part(part))));
             }
             ListNumber::Cpu(last) if last > end => return Err(beyond(last)),
             ListNumber::Cpu(last) => last,
@@ -156,7 +156,7 @@ impl ListReader<'_> {
     }
 }
 
-fn clip(part: &str) -> String {
+fn clip_part(part: &str) -> String {
     part.chars().take(40).collect()
 }
 

@@ -95,7 +95,7 @@ pub struct KernelConfig {
 
 impl KernelConfig {
     /// Whether an option is built in or a module.
-    pub fn has(&self, option: &str) -> bool {
+    pub(crate) fn has_option(&self, option: &str) -> bool {
         matches!(self.get(option), Some("y" | "m"))
     }
     /// An option's value; `None` if it is not set.
@@ -107,7 +107,8 @@ impl KernelConfig {
     /// (CONFIG_IKCONFIG_PROC), /boot (Debian, Fedora, SUSE), and beside the modules (Fedora,
     /// openSUSE, Arch).
     pub(crate) fn read(files: &dyn Files, release: Option<&str>) -> Fact<KernelConfig> {
-        let mut tried = match files.read_bytes("/proc/config.gz").map(|packed| unpack(&packed)) {
+        let mut tried = match files.read_bytes("/proc/config.gz").map(|packed| unpack_gzip(&packed))
+        {
             Ok(Ok(text)) => return parse("/proc/config.gz", &text),
             Ok(Err(why)) => vec![format!("/proc/config.gz: {why}")],
             Err(why) => vec![why.to_string()],
@@ -135,7 +136,7 @@ impl KernelConfig {
     }
 }
 
-fn unpack(packed: &[u8]) -> Result<String, String> {
+fn unpack_gzip(packed: &[u8]) -> Result<String, String> {
     let mut text = Vec::new();
     MultiGzDecoder::new(packed)
         .take(MAX_CONFIG + 1)
@@ -154,12 +155,12 @@ fn parse(source: &str, text: &str) -> Fact<KernelConfig> {
         let (option, value) = line.trim().strip_prefix("CONFIG_")?.split_once('=')?;
         Some((option.to_owned(), value.trim_matches('"').chars().take(64).collect()))
     };
-    let all: Vec<(String, String)> = text.lines().filter_map(set).collect();
-    if all.is_empty() {
+    let all_options: Vec<(String, String)> = text.lines().filter_map(set).collect();
+    if all_options.is_empty() {
         return Fact::Unavailable(format!("{source} holds no kernel configuration"));
     }
     let options =
-        all.into_iter().filter(|(option, _)| OPTIONS.contains(&option.as_str())).collect();
+        all_options.into_iter().filter(|(option, _)| OPTIONS.contains(&option.as_str())).collect();
     Fact::Known(KernelConfig { source: ConfigSource(source.to_owned()), options })
 }
 
@@ -184,12 +185,12 @@ mod tests {
         );
         let files = FakeFiles::new()
             .with_bytes("/proc/config.gz", &gz)
-            .with("/boot/config-6.1", "CONFIG_PREEMPT_RT=y");
+            .with_file("/boot/config-6.1", "CONFIG_PREEMPT_RT=y");
         let config = KernelConfig::read(&files, Some("6.1"));
-        let config = config.known().expect("it is there");
+        let config = config.known_value().expect("it is there");
         assert_eq!(config.source.0, "/proc/config.gz");
         assert_eq!(
-            (config.has("PREEMPT"), config.has("PREEMPT_NONE"), config.get("HZ")),
+            (config.has_option("PREEMPT"), config.has_option("PREEMPT_NONE"), config.get("HZ")),
             (true, false, Some("250"))
         );
         assert!(!config.options.contains_key("UNHEARD_OF"), "only what bears on latency is kept");
@@ -209,12 +210,12 @@ mod tests {
     #[test]
     fn a_decompression_bomb_does_not_fill_the_memory() {
         let gz = packed(&vec![b'A'; 8 << 20]);
-        assert!(unpack(&gz).unwrap_err().contains("more than"));
+        assert!(unpack_gzip(&gz).unwrap_err().contains("more than"));
     }
 
     #[test]
     fn a_release_cannot_lead_out_of_boot() {
-        let files = FakeFiles::new().with("/boot/config-../../etc/x", "CONFIG_PREEMPT=y");
-        assert!(KernelConfig::read(&files, Some("../../etc/x")).known().is_none());
+        let files = FakeFiles::new().with_file("/boot/config-../../etc/x", "CONFIG_PREEMPT=y");
+        assert!(KernelConfig::read(&files, Some("../../etc/x")).known_value().is_none());
     }
 }

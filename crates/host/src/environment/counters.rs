@@ -65,7 +65,7 @@ fn read_smi(
     topology: &Topology,
     machine: &Machine,
 ) -> Fact<BTreeMap<usize, u64>> {
-    if !matches!(machine.vendor.known(), Some(vendor) if vendor == "GenuineIntel") {
+    if !matches!(machine.vendor.known_value(), Some(vendor) if vendor == "GenuineIntel") {
         return Fact::Unavailable("only Intel processors count SMIs (MSR 0x34)".into());
     }
     let one = |cpu: usize| {

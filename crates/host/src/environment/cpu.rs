@@ -1,6 +1,6 @@
 //! Frequency scaling and idle states of each CPU.
 
-use super::read::{number, text};
+use super::read::{read_number, read_text};
 use super::topology::Topology;
 use crate::files::Files;
 use punctual_core::{Fact, Nanos};
@@ -83,13 +83,13 @@ pub(super) fn read_all(files: &dyn Files, topology: &Topology) -> Fact<Vec<CpuIn
 fn read_frequency(files: &dyn Files, cpu: usize) -> Frequency {
     let path = |name: &str| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
     Frequency {
-        driver: text(files, &path("scaling_driver")),
-        governor: text(files, &path("scaling_governor")),
-        min: number(files, &path("scaling_min_freq")),
-        max: number(files, &path("scaling_max_freq")),
-        hardware_max: number(files, &path("cpuinfo_max_freq")),
-        current: number(files, &path("scaling_cur_freq")),
-        energy_preference: text(files, &path("energy_performance_preference")),
+        driver: read_text(files, &path("scaling_driver")),
+        governor: read_text(files, &path("scaling_governor")),
+        min: read_number(files, &path("scaling_min_freq")),
+        max: read_number(files, &path("scaling_max_freq")),
+        hardware_max: read_number(files, &path("cpuinfo_max_freq")),
+        current: read_number(files, &path("scaling_cur_freq")),
+        energy_preference: read_text(files, &path("energy_performance_preference")),
     }
 }
 
@@ -106,17 +106,18 @@ fn states_in(files: &dyn Files, directory: &str, names: &[String]) -> Vec<IdleSt
         .collect();
     numbers.sort_unstable();
     numbers.truncate(MAX_STATES);
-    let micros = |path: &str| number::<i64>(files, path).map(|us| Nanos(us.saturating_mul(1_000)));
+    let micros =
+        |path: &str| read_number::<i64>(files, path).map(|us| Nanos(us.saturating_mul(1_000)));
     let state = |n: u32| {
         let path = |name: &str| format!("{directory}/state{n}/{name}");
         IdleState {
-            name: text(files, &path("name"))
-                .known()
+            name: read_text(files, &path("name"))
+                .known_value()
                 .cloned()
                 .unwrap_or_else(|| format!("state{n}")),
             exit_latency: micros(&path("latency")),
             residency: micros(&path("residency")),
-            disabled: number::<u32>(files, &path("disable")).map(|n| n != 0),
+            disabled: read_number::<u32>(files, &path("disable")).map(|n| n != 0),
         }
     };
     numbers.into_iter().map(state).collect()

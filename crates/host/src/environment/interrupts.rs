@@ -46,21 +46,21 @@ impl Interrupts {
     }
 
     /// The count of an interrupt on a CPU.
-    pub fn count(&self, line: &InterruptLine, cpu: usize) -> Option<u64> {
+    pub fn count_on(&self, line: &InterruptLine, cpu: usize) -> Option<u64> {
         line.counts.get(self.cpus.iter().position(|c| *c == cpu)?).copied()
     }
 }
 
 impl InterruptLine {
     /// The interrupt's number, if it has one.
-    pub fn number(&self) -> Option<u32> {
+    pub fn irq_number(&self) -> Option<u32> {
         self.id.parse().ok()
     }
     /// The requester: the description without controller, hardware number and trigger
     /// (kernel/irq/proc.c, show_interrupts); several are separated by `, `.
-    pub fn name(&self) -> String {
+    pub fn requester_name(&self) -> String {
         let mut words = self.description.split_whitespace().peekable();
-        if self.number().is_none() {
+        if self.irq_number().is_none() {
             return self.description.clone();
         }
         words.next();
@@ -130,7 +130,8 @@ mod tests {
             (interrupts.cpus.as_slice(), interrupts.lines.len(), interrupts.left_out),
             (&[0, 2][..], 6, 1)
         );
-        let names: Vec<String> = interrupts.lines.iter().map(InterruptLine::name).collect();
+        let names: Vec<String> =
+            interrupts.lines.iter().map(InterruptLine::requester_name).collect();
         let expected = [
             "ACPI:Ged",
             "virtio1-req.0",
@@ -140,9 +141,17 @@ mod tests {
             "",
         ];
         assert_eq!(names, expected);
-        assert_eq!(interrupts.count(&interrupts.lines[1], 2), Some(142_507));
-        assert_eq!(interrupts.count(&interrupts.lines[1], 1), None, "an offline CPU has no column");
-        assert_eq!(interrupts.count(&interrupts.lines[5], 2), None, "ERR is of the whole system");
+        assert_eq!(interrupts.count_on(&interrupts.lines[1], 2), Some(142_507));
+        assert_eq!(
+            interrupts.count_on(&interrupts.lines[1], 1),
+            None,
+            "an offline CPU has no column"
+        );
+        assert_eq!(
+            interrupts.count_on(&interrupts.lines[5], 2),
+            None,
+            "ERR is of the whole system"
+        );
     }
 
     #[test]
@@ -164,7 +173,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in "(CPU0 CPU1\n)?[ -~\n:0-9é]{0,200}") {
             if let Some(interrupts) = parse(&text) {
-                interrupts.lines.iter().for_each(|line| { line.name(); });
+                interrupts.lines.iter().for_each(|line| { line.requester_name(); });
             }
         }
     }

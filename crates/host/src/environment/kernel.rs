@@ -1,7 +1,7 @@
 //! The kernel: its version, command line, configuration and ticks.
 
 use super::preemption::Preemption;
-use super::read::{clip, cpu_list, parsed, text};
+use super::read::{clip_text, cpu_list, parse_fact, read_text};
 use super::{KernelConfig, PreemptionModel};
 use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
@@ -28,25 +28,25 @@ pub struct RunningKernel {
 
 impl RunningKernel {
     pub(super) fn read(files: &dyn Files) -> RunningKernel {
-        let release = text(files, "/proc/sys/kernel/osrelease");
-        let version = text(files, "/proc/sys/kernel/version");
-        let command_line = text(files, "/proc/cmdline").map(KernelCommandLine);
-        let config = KernelConfig::read(files, release.known().map(String::as_str));
+        let release = read_text(files, "/proc/sys/kernel/osrelease");
+        let version = read_text(files, "/proc/sys/kernel/version");
+        let command_line = read_text(files, "/proc/cmdline").map(KernelCommandLine);
+        let config = KernelConfig::read(files, release.known_value().map(String::as_str));
         let preemption = Preemption::read(files, &version, &command_line, &config);
         let tick = TimerTick::read(files, &config);
-        let architecture = text(files, "/proc/sys/kernel/arch");
+        let architecture = read_text(files, "/proc/sys/kernel/arch");
         RunningKernel { release, version, architecture, command_line, config, preemption, tick }
     }
 
     /// Major and minor number of the release, if it begins with them.
-    pub fn numbers(&self) -> Option<(u32, u32)> {
-        let mut parts = self.release.known()?.split(|c: char| !c.is_ascii_digit());
+    pub fn release_numbers(&self) -> Option<(u32, u32)> {
+        let mut parts = self.release.known_value()?.split(|c: char| !c.is_ascii_digit());
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     }
 
     /// Whether PREEMPT_RT is in force; `None` if the model is unknown.
     pub fn is_real_time(&self) -> Option<bool> {
-        self.preemption.known().map(|p| p.model == PreemptionModel::RealTime)
+        self.preemption.known_value().map(|p| p.model == PreemptionModel::RealTime)
     }
 }
 
@@ -57,7 +57,7 @@ pub struct KernelCommandLine(pub String);
 
 impl KernelCommandLine {
     /// The kernel's own words, with quotation marks respected (lib/cmdline.c, next_arg).
-    pub fn words(&self) -> Vec<String> {
+    pub(crate) fn split_words(&self) -> Vec<String> {
         let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
         for c in self.0.chars() {
             match c {
@@ -73,23 +73,23 @@ impl KernelCommandLine {
     /// The values of all `name=value`, in order; an empty one for the bare word. The kernel treats
     /// `-` and `_` as equal (kernel/params.c, parameqn), and passes each value to the parameter's
     /// function, which decides on repeated ones.
-    pub fn values(&self, name: &str) -> Vec<String> {
+    pub(crate) fn values_of(&self, name: &str) -> Vec<String> {
         let same = |word: &str| word.replace('-', "_") == name.replace('-', "_");
         let value = |word: &String| match word.split_once('=') {
             Some((key, value)) => same(key).then(|| value.to_owned()),
             None => same(word).then(String::new),
         };
-        self.words().iter().filter_map(value).collect()
+        self.split_words().iter().filter_map(value).collect()
     }
 
     /// The last value, for parameters whose function replaces earlier ones.
-    pub fn value(&self, name: &str) -> Option<String> {
-        self.values(name).pop()
+    pub(crate) fn last_value(&self, name: &str) -> Option<String> {
+        self.values_of(name).pop()
     }
 
     /// Whether the parameter is present.
-    pub fn has(&self, name: &str) -> bool {
-        self.value(name).is_some()
+    pub(crate) fn has_parameter(&self, name: &str) -> bool {
+        self.last_value(name).is_some()
     }
 }
 
@@ -107,19 +107,19 @@ impl IsolCpus {
     /// `all` and `N`.
     pub fn read(value: &str) -> IsolCpus {
         let is_flag = |part: &&str| part.starts_with(|c: char| c.is_ascii_alphabetic());
-        let flags: Vec<String> = value.split(',').take_while(is_flag).map(clip).collect();
+        let flags: Vec<String> = value.split(',').take_while(is_flag).map(clip_text).collect();
         let list = value.split(',').skip(flags.len()).collect::<Vec<_>>().join(",");
         IsolCpus { flags, list }
     }
 
     /// Whether a flag is present.
-    pub fn has(&self, flag: &str) -> bool {
+    pub(crate) fn has_flag(&self, flag: &str) -> bool {
         self.flags.iter().any(|known| known == flag)
     }
 
     /// Whether it takes CPUs out of the scheduler's domains: the default without a known flag.
-    pub(crate) fn isolates(&self) -> bool {
-        self.has("domain") || !self.has("nohz") && !self.has("managed_irq")
+    pub(crate) fn isolates_domains(&self) -> bool {
+        self.has_flag("domain") || !self.has_flag("nohz") && !self.has_flag("managed_irq")
     }
 }
 
@@ -144,7 +144,7 @@ impl TimerTick {
         let hz = match config {
             Fact::Known(config) => {
                 let value = config.get("HZ").unwrap_or("unset").to_owned();
-                parsed(
+                parse_fact(
                     &config.source.0,
                     Fact::Known(value),
                     |text| text.parse().ok(),
@@ -160,7 +160,10 @@ impl TimerTick {
             high_resolution,
             high_resolution_source,
             nohz_full: cpu_list(files, "/sys/devices/system/cpu/nohz_full"),
-            event_device: text(files, "/sys/devices/system/clockevents/clockevent0/current_device"),
+            event_device: read_text(
+                files,
+                "/sys/devices/system/clockevents/clockevent0/current_device",
+            ),
         }
     }
 }
@@ -183,7 +186,7 @@ fn high_resolution(files: &dyn Files, config: &Fact<KernelConfig>) -> (Fact<bool
     };
     match config {
         Fact::Known(config) => {
-            (Fact::Known(config.has("HIGH_RES_TIMERS")), config.source.0.clone())
+            (Fact::Known(config.has_option("HIGH_RES_TIMERS")), config.source.0.clone())
         }
         _ => (Fact::Unavailable(refused), path.to_owned()),
     }
@@ -200,22 +203,22 @@ mod tests {
              -- nohz_full=3"
                 .into(),
         );
-        assert_eq!(line.value("quiet"), Some(String::new()));
+        assert_eq!(line.last_value("quiet"), Some(String::new()));
         assert_eq!(
-            line.value("nohz_full"),
+            line.last_value("nohz_full"),
             Some("2".into()),
             "the last one wins, and init's words do not count"
         );
-        assert_eq!(line.value("dyndbg"), Some("file a +p".into()));
-        assert_eq!(line.values("nohz_full"), ["1", "2"]);
-        assert!(!line.has("irqaffinity"));
+        assert_eq!(line.last_value("dyndbg"), Some("file a +p".into()));
+        assert_eq!(line.values_of("nohz_full"), ["1", "2"]);
+        assert!(!line.has_parameter("irqaffinity"));
     }
 
     #[test]
     fn flags_of_isolcpus_are_separated_from_the_list() {
         let read = |value: &str| {
             let read = IsolCpus::read(value);
-            (read.flags.join(" "), read.list.clone(), read.isolates())
+            (read.flags.join(" "), read.list.clone(), read.isolates_domains())
         };
         assert_eq!(
             read("managed_irq,domain,2-3"),
@@ -233,9 +236,9 @@ mod tests {
             release: Fact::Known(release.into()),
             ..RunningKernel::default()
         };
-        assert_eq!(kernel("6.1.0-56-rt-amd64").numbers(), Some((6, 1)));
-        assert_eq!(kernel("6.18").numbers(), Some((6, 18)));
-        assert_eq!(kernel("odd").numbers(), None);
-        assert_eq!(RunningKernel::default().numbers(), None);
+        assert_eq!(kernel("6.1.0-56-rt-amd64").release_numbers(), Some((6, 1)));
+        assert_eq!(kernel("6.18").release_numbers(), Some((6, 18)));
+        assert_eq!(kernel("odd").release_numbers(), None);
+        assert_eq!(RunningKernel::default().release_numbers(), None);
     }
 }

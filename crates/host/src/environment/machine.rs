@@ -1,6 +1,6 @@
 //! The machine under the kernel: processor, clock source, hypervisor, memory.
 
-use super::read::{clip, text};
+use super::read::{clip_text, read_text};
 use crate::files::Files;
 use punctual_core::{Fact, Nanos};
 use serde::{Deserialize, Serialize};
@@ -80,8 +80,8 @@ impl Machine {
             cpu_model: cpu_model(field),
             vendor: field(&["vendor_id"]),
             microcode: field(&["microcode"]),
-            board: board(files),
-            hypervisor: hypervisor(files, &flags),
+            board: read_board(files),
+            hypervisor: detect_hypervisor(files, &flags),
             tsc: flags.map(|flags| tsc_flags(&flags)),
         }
     }
@@ -92,7 +92,7 @@ fn first_field(text: &str, name: &str) -> Option<String> {
     text.lines()
         .filter_map(|line| line.split_once(':'))
         .find(|(key, _)| key.trim() == name)
-        .map(|(_, v)| clip(v.trim()))
+        .map(|(_, v)| clip_text(v.trim()))
 }
 
 /// arm64 has two numbers instead of a name (arch/arm64/kernel/cpuinfo.c), riscv64 its extensions
@@ -118,13 +118,13 @@ fn tsc_flags(flags: &str) -> TscFlags {
     }
 }
 
-fn board(files: &dyn Files) -> Fact<String> {
-    let vendor = text(files, "/sys/class/dmi/id/sys_vendor");
-    let product = text(files, "/sys/class/dmi/id/product_name");
+fn read_board(files: &dyn Files) -> Fact<String> {
+    let vendor = read_text(files, "/sys/class/dmi/id/sys_vendor");
+    let product = read_text(files, "/sys/class/dmi/id/product_name");
     match (vendor, product) {
         (Fact::Known(vendor), Fact::Known(product)) => Fact::Known(format!("{vendor} {product}")),
         (_, Fact::Known(product)) => Fact::Known(product),
-        (_, Fact::Unavailable(no_dmi)) => match text(files, "/proc/device-tree/model") {
+        (_, Fact::Unavailable(no_dmi)) => match read_text(files, "/proc/device-tree/model") {
             Fact::Unavailable(no_tree) => Fact::Unavailable(format!("{no_dmi}; {no_tree}")),
             model => model,
         },
@@ -148,7 +148,7 @@ const VIRTUAL_BOARDS: [&str; 12] = [
     "Amazon EC2",
 ];
 
-fn hypervisor(files: &dyn Files, flags: &Fact<String>) -> Fact<Hypervisor> {
+fn detect_hypervisor(files: &dyn Files, flags: &Fact<String>) -> Fact<Hypervisor> {
     let name = hypervisor_name(files);
     // x86: CPUID leaf 1, ECX bit 31 shows it.
     if let Fact::Known(flags) = flags {
@@ -168,7 +168,7 @@ fn hypervisor(files: &dyn Files, flags: &Fact<String>) -> Fact<Hypervisor> {
     }
     // Elsewhere only the absence of every sign counts, and only if firmware described the machine
     // at all.
-    match text(files, "/proc/device-tree/model") {
+    match read_text(files, "/proc/device-tree/model") {
         Fact::Known(model) => Fact::Known(Hypervisor {
             present: false,
             name: None,
@@ -186,15 +186,15 @@ fn hypervisor(files: &dyn Files, flags: &Fact<String>) -> Fact<Hypervisor> {
 /// The hypervisor's name and its source.
 fn hypervisor_name(files: &dyn Files) -> Option<(String, String)> {
     let found = |path: &str, value: &str| (value.to_owned(), format!("{path} is `{value}`"));
-    if let Fact::Known(value) = text(files, "/sys/hypervisor/type") {
+    if let Fact::Known(value) = read_text(files, "/sys/hypervisor/type") {
         return Some(found("/sys/hypervisor/type", &value));
     }
     // Documentation/devicetree/bindings/arm/xen.txt; QEMU's -M virt calls itself linux,dummy-virt
     // on arm64 and riscv-virtio on riscv64 (hw/arm/virt.c, hw/riscv/virt.c).
-    if let Fact::Known(value) = text(files, "/proc/device-tree/hypervisor/compatible") {
+    if let Fact::Known(value) = read_text(files, "/proc/device-tree/hypervisor/compatible") {
         return Some(found("/proc/device-tree/hypervisor/compatible", &value));
     }
-    if let Fact::Known(value) = text(files, "/proc/device-tree/compatible")
+    if let Fact::Known(value) = read_text(files, "/proc/device-tree/compatible")
         && ["linux,dummy-virt", "riscv-virtio"].iter().any(|machine| value.contains(machine))
     {
         return Some(found("/proc/device-tree/compatible", &value));
@@ -202,7 +202,7 @@ fn hypervisor_name(files: &dyn Files) -> Option<(String, String)> {
     // A guest's clock sources reveal its hypervisor (arch/x86/kernel/kvmclock.c,
     // drivers/clocksource/hyperv_timer.c).
     let clocks = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
-    if let Fact::Known(value) = text(files, clocks) {
+    if let Fact::Known(value) = read_text(files, clocks) {
         let guests = [("kvm-clock", "KVM"), ("hyperv_clocksource", "Hyper-V"), ("xen", "Xen")];
         if let Some((clock, name)) = guests.iter().find(|(clock, _)| value.contains(clock)) {
             return Some(((*name).to_owned(), format!("{clocks} has {clock}")));
@@ -210,7 +210,7 @@ fn hypervisor_name(files: &dyn Files) -> Option<(String, String)> {
     }
     ["/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"].into_iter().find_map(
         |path| {
-            let value = text(files, path).known()?.clone();
+            let value = read_text(files, path).known_value()?.clone();
             VIRTUAL_BOARDS.iter().any(|board| value.contains(board)).then(|| found(path, &value))
         },
     )
@@ -230,8 +230,8 @@ impl ClockSource {
         let path = |name: &str| format!("/sys/devices/system/clocksource/clocksource0/{name}");
         let words = |text: String| text.split_whitespace().map(str::to_owned).collect();
         ClockSource {
-            current: text(files, &path("current_clocksource")),
-            available: text(files, &path("available_clocksource")).map(words),
+            current: read_text(files, &path("current_clocksource")),
+            available: read_text(files, &path("available_clocksource")).map(words),
         }
     }
 }
@@ -247,7 +247,7 @@ pub struct RtThrottling {
 
 impl RtThrottling {
     pub(super) fn read(files: &dyn Files) -> Fact<RtThrottling> {
-        let micros = |path: &str| super::number::<i64>(files, path);
+        let micros = |path: &str| super::read_number::<i64>(files, path);
         let period = micros("/proc/sys/kernel/sched_rt_period_us");
         let runtime = micros("/proc/sys/kernel/sched_rt_runtime_us");
         let nanos = |us: i64| Nanos(us.saturating_mul(1_000));

@@ -1,6 +1,6 @@
 //! The preemption model in force, which may differ from the configured or requested one.
 
-use super::read::text;
+use super::read::read_text;
 use super::{KernelCommandLine, KernelConfig};
 use crate::files::Files;
 use punctual_core::Fact;
@@ -66,16 +66,16 @@ impl Preemption {
         command_line: &Fact<KernelCommandLine>,
         config: &Fact<KernelConfig>,
     ) -> Fact<Preemption> {
-        let built = version.known().map(String::as_str).and_then(built_as);
-        let config = config.known();
-        let dynamic =
-            built == Some(Built::Dynamic) || config.is_some_and(|c| c.has("PREEMPT_DYNAMIC"));
+        let built = version.known_value().map(String::as_str).and_then(built_as);
+        let config = config.known_value();
+        let dynamic = built == Some(Built::Dynamic)
+            || config.is_some_and(|c| c.has_option("PREEMPT_DYNAMIC"));
         let stated = |model, evidence: String| {
             Fact::Known(Preemption { model, dynamic, evidence, stated: true })
         };
 
-        let switch = text(files, "/sys/kernel/debug/sched/preempt");
-        if text(files, "/sys/kernel/realtime").known().is_some_and(|v| v == "1") {
+        let switch = read_text(files, "/sys/kernel/debug/sched/preempt");
+        if read_text(files, "/sys/kernel/realtime").known_value().is_some_and(|v| v == "1") {
             return stated(PreemptionModel::RealTime, "/sys/kernel/realtime is 1".into());
         }
         if built == Some(Built::RealTime) {
@@ -85,7 +85,7 @@ impl Preemption {
             );
         }
         if let Some(model) = switch
-            .known()
+            .known_value()
             .and_then(|text| in_parentheses(text))
             .and_then(PreemptionModel::from_word)
         {
@@ -94,14 +94,15 @@ impl Preemption {
         if !dynamic && let Some((model, evidence)) = fixed_model(built, config) {
             return stated(model, evidence);
         }
-        let asked = command_line.known().and_then(|line| line.value("preempt"));
+        let requested_model =
+            command_line.known_value().and_then(|line| line.last_value("preempt"));
         if let Some(model) =
-            asked.as_deref().and_then(PreemptionModel::from_word).filter(|_| dynamic)
+            requested_model.as_deref().and_then(PreemptionModel::from_word).filter(|_| dynamic)
         {
             let evidence = format!("/proc/cmdline asks for preempt={model}");
             return Fact::Known(Preemption { model, dynamic, evidence, stated: false });
         }
-        match config.and_then(configured) {
+        match config.and_then(configured_model) {
             Some((model, evidence)) if dynamic => {
                 let evidence = format!("{evidence}, and /proc/cmdline does not ask for another");
                 Fact::Known(Preemption { model, dynamic, evidence, stated: false })
@@ -155,12 +156,12 @@ fn fixed_model(
         Some(Built::Lazy) => {
             Some((PreemptionModel::Lazy, "/proc/sys/kernel/version has PREEMPT_LAZY".into()))
         }
-        _ => config.and_then(configured),
+        _ => config.and_then(configured_model),
     }
 }
 
 /// The configured model, with which a dynamic kernel starts.
-fn configured(config: &KernelConfig) -> Option<(PreemptionModel, String)> {
+fn configured_model(config: &KernelConfig) -> Option<(PreemptionModel, String)> {
     [
         ("PREEMPT_RT", PreemptionModel::RealTime),
         ("PREEMPT_NONE", PreemptionModel::None),
@@ -169,7 +170,7 @@ fn configured(config: &KernelConfig) -> Option<(PreemptionModel, String)> {
         ("PREEMPT", PreemptionModel::Full),
     ]
     .into_iter()
-    .find(|(option, _)| config.has(option))
+    .find(|(option, _)| config.has_option(option))
     .map(|(option, model)| (model, format!("{} has CONFIG_{option}=y", config.source.0)))
 }
 
@@ -182,15 +183,15 @@ fn in_parentheses(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::check::testing::FakeFiles;
-    use crate::environment::capture;
+    use crate::environment::capture_environment;
 
     /// The model, whether the kernel states it, and whether it can switch.
     fn model(files: FakeFiles) -> Option<(PreemptionModel, bool, bool)> {
         let base = FakeFiles::new()
-            .with("/proc/sys/kernel/osrelease", "6.1")
-            .with("/proc/cmdline", "quiet");
-        let environment = capture(&base.over(files));
-        environment.kernel.preemption.known().map(|p| (p.model, p.stated, p.dynamic))
+            .with_file("/proc/sys/kernel/osrelease", "6.1")
+            .with_file("/proc/cmdline", "quiet");
+        let environment = capture_environment(&base.overlay_with(files));
+        environment.kernel.preemption.known_value().map(|p| (p.model, p.stated, p.dynamic))
     }
     const VERSION: &str = "/proc/sys/kernel/version";
     const CONFIG: &str = "/boot/config-6.1";
@@ -201,30 +202,33 @@ mod tests {
         use PreemptionModel::*;
         let files = FakeFiles::new;
         assert_eq!(
-            model(files().with(VERSION, "#1 SMP PREEMPT_RT Debian")),
+            model(files().with_file(VERSION, "#1 SMP PREEMPT_RT Debian")),
             Some((RealTime, true, false))
         );
         assert_eq!(
-            model(files().with(VERSION, "#1 SMP PREEMPT RT")),
+            model(files().with_file(VERSION, "#1 SMP PREEMPT RT")),
             Some((RealTime, true, false))
         );
-        assert_eq!(model(files().with("/sys/kernel/realtime", "1")), Some((RealTime, true, false)));
+        assert_eq!(
+            model(files().with_file("/sys/kernel/realtime", "1")),
+            Some((RealTime, true, false))
+        );
         let dynamic = || {
             files()
-                .with(VERSION, "#1 SMP PREEMPT_DYNAMIC")
-                .with(CONFIG, "CONFIG_PREEMPT_VOLUNTARY=y")
+                .with_file(VERSION, "#1 SMP PREEMPT_DYNAMIC")
+                .with_file(CONFIG, "CONFIG_PREEMPT_VOLUNTARY=y")
         };
         assert_eq!(
-            model(dynamic().with(SWITCH, "none voluntary (full)")),
+            model(dynamic().with_file(SWITCH, "none voluntary (full)")),
             Some((Full, true, true))
         );
         assert_eq!(model(dynamic()), Some((Voluntary, false, true)));
         assert_eq!(
-            model(dynamic().with("/proc/cmdline", "preempt=full")),
+            model(dynamic().with_file("/proc/cmdline", "preempt=full")),
             Some((Full, false, true))
         );
         assert_eq!(
-            model(dynamic().with("/proc/cmdline", "preempt=odd")),
+            model(dynamic().with_file("/proc/cmdline", "preempt=odd")),
             Some((Voluntary, false, true))
         );
     }
@@ -233,14 +237,14 @@ mod tests {
     fn a_kernel_that_cannot_switch_ignores_the_command_line() {
         use PreemptionModel::*;
         let fixed = FakeFiles::new()
-            .with(VERSION, "#1 SMP Debian")
-            .with(CONFIG, "CONFIG_PREEMPT_VOLUNTARY=y");
+            .with_file(VERSION, "#1 SMP Debian")
+            .with_file(CONFIG, "CONFIG_PREEMPT_VOLUNTARY=y");
         assert_eq!(
-            model(fixed.with("/proc/cmdline", "preempt=full")),
+            model(fixed.with_file("/proc/cmdline", "preempt=full")),
             Some((Voluntary, true, false))
         );
         assert_eq!(
-            model(FakeFiles::new().with(VERSION, "#1 SMP PREEMPT")),
+            model(FakeFiles::new().with_file(VERSION, "#1 SMP PREEMPT")),
             Some((Full, true, false))
         );
     }
@@ -248,6 +252,6 @@ mod tests {
     #[test]
     fn without_evidence_the_preemption_model_is_unknown() {
         assert_eq!(model(FakeFiles::new()), None);
-        assert_eq!(model(FakeFiles::new().with(VERSION, "#1 SMP PREEMPT_DYNAMIC")), None);
+        assert_eq!(model(FakeFiles::new().with_file(VERSION, "#1 SMP PREEMPT_DYNAMIC")), None);
     }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 const MAX_TEXT: usize = 4096;
 
 /// At most [`MAX_TEXT`] bytes of a text, cut at a character boundary.
-pub fn clip(text: &str) -> String {
+pub fn clip_text(text: &str) -> String {
     let mut end = text.len().min(MAX_TEXT);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -18,33 +18,33 @@ pub fn clip(text: &str) -> String {
 }
 
 /// The start of a value, for a reason.
-fn quote(text: &str) -> String {
+fn quote_start(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
 /// A small file's text without surrounding white space.
-pub fn text(files: &dyn Files, path: &str) -> Fact<String> {
+pub fn read_text(files: &dyn Files, path: &str) -> Fact<String> {
     // The device tree's strings end in a NUL byte (Documentation/devicetree/usage-model.rst).
     files
         .read(path)
-        .map(|text| clip(text.trim_matches(|c: char| c.is_whitespace() || c == '\0')))
+        .map(|text| clip_text(text.trim_matches(|c: char| c.is_whitespace() || c == '\0')))
         .into()
 }
 
 /// A file that holds one number, or another value parsed from text.
-pub fn number<T: FromStr>(files: &dyn Files, path: &str) -> Fact<T> {
-    parsed(path, text(files, path), |text| text.parse().ok(), "a number")
+pub fn read_number<T: FromStr>(files: &dyn Files, path: &str) -> Fact<T> {
+    parse_fact(path, read_text(files, path), |text| text.parse().ok(), "a number")
 }
 
 /// A file that holds a list of CPUs; an empty text, and `(null)` for a mask that was never
 /// allocated, are the empty set.
 pub(crate) fn cpu_list(files: &dyn Files, path: &str) -> Fact<CpuSet> {
     let list = |text: &str| if text == "(null)" { Some(CpuSet::new()) } else { text.parse().ok() };
-    parsed(path, text(files, path), list, "a list of CPUs")
+    parse_fact(path, read_text(files, path), list, "a list of CPUs")
 }
 
 /// Parses a known text; unavailable, with the path, if that fails.
-pub fn parsed<T>(
+pub(crate) fn parse_fact<T>(
     path: &str,
     fact: Fact<String>,
     parse: impl Fn(&str) -> Option<T>,
@@ -53,7 +53,7 @@ pub fn parsed<T>(
     match fact {
         Fact::Known(text) => match parse(&text) {
             Some(value) => Fact::Known(value),
-            None => Fact::Unavailable(format!("{path} holds `{}`, not {what}", quote(&text))),
+            None => Fact::Unavailable(format!("{path} holds `{}`, not {what}", quote_start(&text))),
         },
         Fact::Unavailable(why) => Fact::Unavailable(why),
         Fact::NotAsked => Fact::NotAsked,

@@ -5,7 +5,7 @@
 //! missing file leaves its fact unavailable.
 
 use super::machine::MemorySize;
-use super::read::{cpu_list, number, text};
+use super::read::{cpu_list, read_number, read_text};
 use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
 use serde::{Deserialize, Serialize};
@@ -67,17 +67,17 @@ pub struct Node {
 
 impl Topology {
     pub fn read(files: &dyn Files) -> Topology {
-        let set = |name: &str| list(files, &format!("/sys/devices/system/cpu/{name}"));
+        let set = |name: &str| read_cpu_list(files, &format!("/sys/devices/system/cpu/{name}"));
         let online = set("online");
-        let places = |online: CpuSet| online.iter().map(|cpu| place(files, cpu)).collect();
-        let each_cache = |online: CpuSet| caches(files, &online);
+        let places = |online: CpuSet| online.iter().map(|cpu| read_place(files, cpu)).collect();
+        let each_cache = |online: CpuSet| read_caches(files, &online);
         Topology {
             possible: set("possible"),
             present: set("present"),
             isolated: set("isolated"),
             cpus: online.clone().map(places),
             caches: online.clone().map(each_cache),
-            nodes: list(files, "/sys/devices/system/node/online")
+            nodes: read_cpu_list(files, "/sys/devices/system/node/online")
                 .map(|nodes| memory_nodes(files, &nodes)),
             online,
         }
@@ -85,48 +85,40 @@ impl Topology {
 
     /// The hardware threads of a CPU's core, itself included; `None` if the kernel does not show
     /// them.
-    pub fn siblings(&self, cpu: usize) -> Option<&CpuSet> {
-        self.cpus.known()?.iter().find(|place| place.cpu == cpu)?.siblings.known()
-    }
-
-    /// The memory node of a CPU.
-    pub fn node(&self, cpu: usize) -> Option<&Node> {
-        self.nodes
-            .known()?
-            .iter()
-            .find(|node| node.cpus.known().is_some_and(|cpus| cpus.contains(cpu)))
+    pub fn siblings_of(&self, cpu: usize) -> Option<&CpuSet> {
+        self.cpus.known_value()?.iter().find(|place| place.cpu == cpu)?.siblings.known_value()
     }
 }
 
-fn list(files: &dyn Files, path: &str) -> Fact<CpuSet> {
+fn read_cpu_list(files: &dyn Files, path: &str) -> Fact<CpuSet> {
     cpu_list(files, path)
 }
 
-fn place(files: &dyn Files, cpu: usize) -> CpuPlace {
+fn read_place(files: &dyn Files, cpu: usize) -> CpuPlace {
     let path = |name: &str| format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}");
     CpuPlace {
         cpu,
-        core: number(files, &path("core_id")),
-        package: number(files, &path("physical_package_id")),
-        siblings: list(files, &path("thread_siblings_list")),
+        core: read_number(files, &path("core_id")),
+        package: read_number(files, &path("physical_package_id")),
+        siblings: read_cpu_list(files, &path("thread_siblings_list")),
     }
 }
 
 /// Each CPU that shares a cache lists it; the first of them is used.
-fn caches(files: &dyn Files, online: &CpuSet) -> Vec<Cache> {
+fn read_caches(files: &dyn Files, online: &CpuSet) -> Vec<Cache> {
     let mut found = Vec::new();
     for cpu in online.iter() {
         for index in 0..MAX_CACHES {
             let path =
                 |name: &str| format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}");
-            let Fact::Known(level) = number(files, &path("level")) else { break };
+            let Fact::Known(level) = read_number(files, &path("level")) else { break };
             let (Fact::Known(kind), Fact::Known(shared)) =
-                (text(files, &path("type")), list(files, &path("shared_cpu_list")))
+                (read_text(files, &path("type")), read_cpu_list(files, &path("shared_cpu_list")))
             else {
                 continue;
             };
-            if shared.intersection(online).first() == Some(cpu) {
-                found.push(Cache { level, kind, shared, size: text(files, &path("size")) });
+            if shared.intersection(online).first_cpu() == Some(cpu) {
+                found.push(Cache { level, kind, shared, size: read_text(files, &path("size")) });
             }
         }
     }
@@ -136,7 +128,7 @@ fn caches(files: &dyn Files, online: &CpuSet) -> Vec<Cache> {
 fn memory_nodes(files: &dyn Files, nodes: &CpuSet) -> Vec<Node> {
     let one = |node: usize| Node {
         node,
-        cpus: list(files, &format!("/sys/devices/system/node/node{node}/cpulist")),
+        cpus: read_cpu_list(files, &format!("/sys/devices/system/node/node{node}/cpulist")),
         memory: node_memory(files, node),
     };
     nodes.iter().take(MAX_NODES).map(one).collect()

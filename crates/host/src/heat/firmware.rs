@@ -2,7 +2,7 @@
 //! `get_throttled` of the vendor's kernel is deprecated, and was seen to stay 0 while the program
 //! said otherwise (github.com/raspberrypi/linux, issue 2367).
 
-use crate::environment::text;
+use crate::environment::read_text;
 use crate::files::Files;
 use punctual_core::heat::UNDER_VOLTAGE;
 use punctual_core::{Sensor, SensorKind};
@@ -25,9 +25,9 @@ impl FirmwareTool {
     /// Its argument.
     pub const ARGUMENT: &str = "get_throttled";
 
-    pub(super) fn find(files: &dyn Files) -> Option<FirmwareTool> {
-        let model = text(files, "/proc/device-tree/model");
-        let is_its = model.known().is_some_and(|model| model.contains("Raspberry Pi"));
+    pub(super) fn find_tool(files: &dyn Files) -> Option<FirmwareTool> {
+        let model = read_text(files, "/proc/device-tree/model");
+        let is_its = model.known_value().is_some_and(|model| model.contains("Raspberry Pi"));
         let path = PLACES.into_iter().find(|path| is_its && files.exists(path))?;
         Some(FirmwareTool { path })
     }
@@ -38,18 +38,18 @@ impl FirmwareTool {
         u32::from_str_radix(digits, 16).ok()
     }
 
-    pub(super) fn sensors(&self) -> Vec<Sensor> {
+    pub(super) fn list_sensors(&self) -> Vec<Sensor> {
         let source = format!("vcgencmd {}", FirmwareTool::ARGUMENT);
         let one = |kind| move |name: &&str| (kind, (*name).to_owned());
-        let all = BITS.iter().map(one(SensorKind::Alarm)).chain(
+        let kinds_and_names = BITS.iter().map(one(SensorKind::Alarm)).chain(
             // A bit of the past that becomes set is an event of the phase.
             BITS.iter().map(one(SensorKind::Events)),
         );
-        all.map(|(kind, name)| Sensor::new(kind, name, &*source)).collect()
+        kinds_and_names.map(|(kind, name)| Sensor::new(kind, name, &*source)).collect()
     }
 
     /// The values of its sensors.
-    pub(super) fn values(bits: Option<u32>) -> Vec<Option<i64>> {
+    pub(super) fn sensor_values(bits: Option<u32>) -> Vec<Option<i64>> {
         let bit = |place: u32| bits.map(|bits| i64::from(bits >> place & 1));
         let count = BITS.len() as u32;
         (0..count).map(bit).chain((PAST..PAST + count).map(bit)).collect()

@@ -16,8 +16,8 @@ fn tree(text: &str) -> FakeFiles {
     lines.fold(FakeFiles::new(), |files, line| {
         let (path, value) = line.split_once(" =").expect("path and value");
         match value.trim().strip_prefix('?') {
-            Some(errno) => files.refusing(path, errno.parse().expect("a number")),
-            None => files.with(path, &format!("{}\n", value.trim())),
+            Some(errno) => files.with_refusal(path, errno.parse().expect("a number")),
+            None => files.with_file(path, &format!("{}\n", value.trim())),
         }
     })
 }
@@ -28,8 +28,8 @@ fn cpus(list: &str) -> CpuSet {
 
 /// The values of all sensors at an instant, one line each.
 fn shown(files: &FakeFiles, measured: &str, moment: SensorMoment, bits: Option<u32>) -> String {
-    let sensors = Sensors::find(files, &cpus(measured));
-    let heat = sensors.heat().expect("it has sensors");
+    let sensors = Sensors::find_sensors(files, &cpus(measured));
+    let heat = sensors.to_heat().expect("it has sensors");
     let read = sensors.read(files, moment, bits);
     assert_eq!(read.len(), heat.sensors.len());
     let line = |(of, value): (&Sensor, &Option<i64>)| {
@@ -62,11 +62,12 @@ fn a_raspberry_pi_has_its_alarm_and_the_bits_of_its_firmware() {
         assert_eq!(FirmwareTool::parse(wrong), None, "{wrong}");
     }
     // Without the vendor's kernel and program nothing knows the voltage.
-    let plain = tree(RASPBERRY_PI).without("/sys/class/hwmon").without("/usr/bin/vcgencmd");
-    let sensors = Sensors::find(&plain, &cpus("3"));
-    let mut heat = sensors.heat().expect("it has a zone");
+    let plain =
+        tree(RASPBERRY_PI).without_path("/sys/class/hwmon").without_path("/usr/bin/vcgencmd");
+    let sensors = Sensors::find_sensors(&plain, &cpus("3"));
+    let mut heat = sensors.to_heat().expect("it has a zone");
     heat.add(Nanos::ZERO, &sensors.read(&plain, SensorMoment::BeforeOrAfter, None));
-    assert_eq!(heat.unknown(), ["under-voltage"]);
+    assert_eq!(heat.unanswered_questions(), ["under-voltage"]);
 }
 
 #[test]
@@ -90,11 +91,11 @@ fn a_jetson_counts_and_a_zone_may_refuse() {
 fn boards_without_a_sensor_of_their_supply_say_so() {
     for (board, measured) in [(IMX8MP, "3"), (RK3588, "4-5")] {
         let files = tree(board);
-        let sensors = Sensors::find(&files, &cpus(measured));
-        let mut heat = sensors.heat().expect("it has sensors");
+        let sensors = Sensors::find_sensors(&files, &cpus(measured));
+        let mut heat = sensors.to_heat().expect("it has sensors");
         heat.add(Nanos::ZERO, &sensors.read(&files, SensorMoment::Measuring, None));
-        assert_eq!(heat.unknown(), ["under-voltage"]);
-        assert_eq!(heat.limited(), []);
+        assert_eq!(heat.unanswered_questions(), ["under-voltage"]);
+        assert_eq!(heat.limited_spans(), []);
     }
     // Only the policy of the measured CPUs; a slowed GPU slows no CPU.
     let text = shown(&tree(RK3588), "4-5", SensorMoment::Measuring, None);
@@ -120,14 +121,16 @@ fn on_x86_what_interrupts_measured_cpus_is_read_outside_only() {
     assert!(outside.contains("x86_pkg_temp 58000\nFrequency CPU 0 3000000"), "{outside}");
     // The register is read on the package's first CPU, which is not measured here; newer kernels
     // do not interrupt a CPU for its frequency.
-    let newer = tree(X86).with("/proc/sys/kernel/osrelease", "6.1.0");
+    let newer = tree(X86).with_file("/proc/sys/kernel/osrelease", "6.1.0");
     let text = shown(&newer, "1", SensorMoment::Measuring, None);
     assert!(text.contains("x86_pkg_temp 58000\nFrequency CPU 1 2900000"), "{text}");
 }
 
 #[test]
 fn the_hottest_zone_is_that_of_the_cpus() {
-    let hottest = |board: &str| Sensors::find(&tree(board), &CpuSet::new()).hottest(&tree(board));
+    let hottest = |board: &str| {
+        Sensors::find_sensors(&tree(board), &CpuSet::new()).hottest_zone(&tree(board))
+    };
     assert_eq!(hottest(RK3588), Some(("bigcore0-thermal".to_owned(), 59_153)));
     assert_eq!(hottest(JETSON), Some(("tj-thermal".to_owned(), 48_093)));
     assert_eq!(hottest(X86), Some(("x86_pkg_temp".to_owned(), 58_000)));
@@ -137,16 +140,16 @@ fn the_hottest_zone_is_that_of_the_cpus() {
 #[test]
 fn a_machine_without_sensors_has_no_heat() {
     let guest = tree("/proc/sys/kernel/osrelease = 6.1");
-    assert_eq!(Sensors::find(&guest, &CpuSet::new()).heat(), None);
+    assert_eq!(Sensors::find_sensors(&guest, &CpuSet::new()).to_heat(), None);
 }
 
 #[test]
 fn sensors_are_bounded_by_kind() {
     let many = (0..500).fold(tree(RASPBERRY_PI), |files, number| {
         let zone = format!("/sys/class/thermal/thermal_zone{number}");
-        files.with(&format!("{zone}/type"), "a").with(&format!("{zone}/temp"), "1")
+        files.with_file(&format!("{zone}/type"), "a").with_file(&format!("{zone}/temp"), "1")
     });
-    let heat = Sensors::find(&many, &CpuSet::new()).heat().expect("it has sensors");
+    let heat = Sensors::find_sensors(&many, &CpuSet::new()).to_heat().expect("it has sensors");
     let zones = heat.sensors.iter().filter(|one| one.kind == SensorKind::Temperature).count();
     assert_eq!((zones, heat.left_out), (MAX_OF_A_KIND, 500 - MAX_OF_A_KIND));
 }

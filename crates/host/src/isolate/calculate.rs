@@ -4,7 +4,7 @@ use super::request::parse_cpus_on;
 use crate::files::Files;
 use punctual_core::CpuSet;
 use punctual_core::cpuset::CpuSetError;
-use punctual_core::words::{nearest, suggestion};
+use punctual_core::words::{format_suggestion, nearest_word};
 
 /// An operator between two sets.
 type Operator = fn(&CpuSet, &CpuSet) -> CpuSet;
@@ -24,7 +24,7 @@ pub enum CalculationError {
     #[error(
         "`{}` is no operator (and, or, xor, minus){}",
         word.escape_default(),
-        suggestion(*near)
+        format_suggestion(*near)
     )]
     NoOperator { word: String, near: Option<&'static str> },
     #[error("behind `{0}` a set of CPUs is missing")]
@@ -35,7 +35,7 @@ pub enum CalculationError {
 
 /// The result of sets with operators between them, from left to right. A set is a list, a mask, or
 /// `all` for the online CPUs.
-pub fn calculate(files: &dyn Files, words: &[String]) -> Result<CpuSet, CalculationError> {
+pub fn calculate_set(files: &dyn Files, words: &[String]) -> Result<CpuSet, CalculationError> {
     let set = |word: &String| {
         let text = match word.as_str() {
             "all" => files.read_trimmed("/sys/devices/system/cpu/online").unwrap_or_default(),
@@ -50,7 +50,7 @@ pub fn calculate(files: &dyn Files, words: &[String]) -> Result<CpuSet, Calculat
         let found = OPERATORS.iter().find(|(name, _)| name == word);
         let (name, operator) = found.ok_or_else(|| CalculationError::NoOperator {
             word: word.clone(),
-            near: nearest(word, OPERATORS.iter().map(|(name, _)| *name)),
+            near: nearest_word(word, OPERATORS.iter().map(|(name, _)| *name)),
         })?;
         result = operator(&result, &set(words.next().ok_or(CalculationError::Unfinished(name))?)?);
     }
@@ -66,10 +66,10 @@ mod tests {
 
     fn result(line: &str) -> Result<String, String> {
         let files = FakeFiles::new()
-            .with("/sys/devices/system/cpu/present", "0-7\n")
-            .with("/sys/devices/system/cpu/online", "0-6\n");
+            .with_file("/sys/devices/system/cpu/present", "0-7\n")
+            .with_file("/sys/devices/system/cpu/online", "0-6\n");
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let set = calculate(&files, &words).map_err(|why| why.to_string())?;
+        let set = calculate_set(&files, &words).map_err(|why| why.to_string())?;
         Ok(format!("{set} = {}", set.to_mask()))
     }
 

@@ -15,7 +15,7 @@ pub struct Cpusets {
 
 impl Cpusets {
     /// Finds it at run time.
-    pub fn find(files: &dyn Files) -> Result<Cpusets, Refusal> {
+    pub fn find_controller(files: &dyn Files) -> Result<Cpusets, Refusal> {
         let mounts = files.read("/proc/mounts")?;
         let mounts: Vec<CpusetMount> = mounts.lines().filter_map(CpusetMount::parse).collect();
         // The older `mount -t cpuset` is shown as `cgroup` with `noprefix`, too.
@@ -55,11 +55,11 @@ impl Cpusets {
         self.hierarchy.version == CgroupVersion::V1
     }
     /// The directory of a child of the root.
-    pub fn child(&self, name: &str) -> String {
+    pub(crate) fn child_path(&self, name: &str) -> String {
         format!("{}/{name}", self.hierarchy.mount)
     }
     /// One of the controller's files in a cgroup.
-    pub fn file(&self, cgroup: &str, name: &str) -> String {
+    pub fn file_path(&self, cgroup: &str, name: &str) -> String {
         format!("{cgroup}/{}{name}", self.prefix)
     }
 }
@@ -76,7 +76,11 @@ impl CpusetMount {
         let mut words = line.split(' ');
         let (_, point, kind, options) =
             (words.next()?, words.next()?, words.next()?, words.next()?);
-        Some(CpusetMount { point: unescape(point), kind: kind.into(), options: options.into() })
+        Some(CpusetMount {
+            point: unescape_octal(point),
+            kind: kind.into(),
+            options: options.into(),
+        })
     }
 
     fn has_v1(&self, controller: &str) -> bool {
@@ -85,7 +89,7 @@ impl CpusetMount {
 }
 
 /// Space, tab, line feed and backslash are written in octal (fs/proc_namespace.c, mangle).
-fn unescape(text: &str) -> String {
+fn unescape_octal(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()
         .fold(text.to_owned(), |text, (code, meant)| text.replace(code, meant))

@@ -4,7 +4,7 @@
 use super::NotedAffinities;
 use super::evict::{self, Eviction};
 use super::machine::check_rights;
-use super::plan::{self, Change, IsolationPlan, PlanStep, Skipped, plan};
+use super::plan::{self, Change, IsolationPlan, PlanStep, Skipped, plan_partition};
 use super::request::PartitionRequest;
 use super::{Refusal, advice};
 use crate::files::Files;
@@ -42,7 +42,7 @@ pub struct Partition {
 
 impl Partition {
     /// The requested changes that did not take effect.
-    pub fn refused(&self) -> impl Iterator<Item = &StepResult> {
+    pub fn refused_changes(&self) -> impl Iterator<Item = &StepResult> {
         self.applied.iter().filter(|one| !one.effect.has_requested_value())
     }
 }
@@ -68,21 +68,23 @@ pub enum CreateError {
 ///
 /// Refuses requests that would make the machine unusable before anything is changed. Holds the lock
 /// of the journals throughout.
-pub fn create(
+pub fn create_partition(
     request: &PartitionRequest,
     files: &dyn Files,
     store: &dyn Store,
 ) -> Result<Partition, CreateError> {
-    plan::check(request)?;
+    plan::check_request(request)?;
     check_rights(files)?;
-    let _lock = journal::lock(store)?;
+    let _lock = journal::acquire_lock(store)?;
     let put_aside = journal::put_aside_stale(store, &journal::boot_id(files)?)?;
     if let Some(standing) =
-        journal::read_all(store)?.iter().find(|saved| saved.partition().is_some())
+        journal::read_all(store)?.iter().find(|saved| saved.partition_note().is_some())
     {
-        return Err(Refusal::AlreadyActive(format!("{}/{}", store.place(), standing.name)).into());
+        return Err(
+            Refusal::AlreadyActive(format!("{}/{}", store.store_path(), standing.name)).into()
+        );
     }
-    let plan = plan(files, request)?;
+    let plan = plan_partition(files, request)?;
     let note = PartitionNote {
         cpus: plan.machine.rt.clone(),
         housekeeping: plan.machine.housekeeping.clone(),
@@ -90,14 +92,14 @@ pub fn create(
         rt: request.rt_name.clone(),
         nrt: request.nrt_name.clone(),
     };
-    let advice = advice::on(files, &plan.machine);
-    let mut journal = Journal::begin(
+    let advice = advice::find_advice(files, &plan.machine);
+    let mut journal = Journal::begin_new(
         store,
         files,
         ChangePurpose::Partition(note.clone()),
         request.for_this_process,
     )?;
-    let name = journal.name().to_owned();
+    let name = journal.file_name().to_owned();
     let mut maker = PartitionMaker {
         files,
         request,
@@ -106,10 +108,10 @@ pub fn create(
         noted: NotedAffinities::default(),
         done: CreatedParts::default(),
     };
-    match maker.run() {
+    match maker.make_all() {
         Ok(()) => {
             let CreatedParts { applied, tasks } = maker.done;
-            let journal = format!("{}/{name}", store.place());
+            let journal = format!("{}/{name}", store.store_path());
             Ok(Partition {
                 note,
                 journal,
@@ -143,15 +145,15 @@ struct PartitionMaker<'a, 'j> {
 }
 
 impl PartitionMaker<'_, '_> {
-    fn run(&mut self) -> Result<(), String> {
+    fn make_all(&mut self) -> Result<(), String> {
         for step in &self.plan.steps {
-            self.make(step).map_err(|why| format!("{}: {why}", step.name))?;
+            self.make_change(step).map_err(|why| format!("{}: {why}", step.name))?;
         }
-        self.journal.ready().map_err(|error| error.to_string())
+        self.journal.mark_ready().map_err(|error| error.to_string())
     }
 
     /// Makes one change. An error means that no partition is possible without it.
-    fn make(&mut self, step: &PlanStep) -> Result<(), String> {
+    fn make_change(&mut self, step: &PlanStep) -> Result<(), String> {
         let (files, name, journal) = (self.files, step.name.as_str(), &mut *self.journal);
         let hierarchy = &self.plan.machine.cpusets.hierarchy;
         let (path, requested, effect) = match &step.change {
@@ -161,7 +163,7 @@ impl PartitionMaker<'_, '_> {
                 return noted.map_err(|error| error.to_string());
             }
             Change::MoveTasks { to, .. } => {
-                let evicted = evict::evict(
+                let evicted = evict::evict_tasks(
                     files,
                     journal,
                     &self.plan.machine,
@@ -174,7 +176,7 @@ impl PartitionMaker<'_, '_> {
             }
             Change::ConfineTasks => {
                 let (machine, tasks) = (&self.plan.machine, &mut self.done.tasks);
-                let confined = evict::confine(
+                let confined = evict::confine_threads(
                     files,
                     journal,
                     machine,
@@ -185,7 +187,7 @@ impl PartitionMaker<'_, '_> {
                 return confined.map_err(|error| error.to_string());
             }
             Change::BecomePartition { path, kinds } => return self.become_partition(path, kinds),
-            Change::Verify { path, kinds } => return self.verify(path, kinds),
+            Change::Verify { path, kinds } => return self.wait_until_valid(path, kinds),
             Change::EnableController { path } => (
                 path.clone(),
                 "+cpuset".into(),
@@ -199,7 +201,7 @@ impl PartitionMaker<'_, '_> {
             }
             Change::Replug { cpu, may_change } => {
                 let path = journal::apply::online_file(*cpu);
-                (path, "0, then 1".into(), journal.replug(files, name, *cpu, may_change))
+                (path, "0, then 1".into(), journal.replug_cpu(files, name, *cpu, may_change))
             }
         };
         let effect = effect.map_err(|error| error.to_string())?;
@@ -219,9 +221,9 @@ impl PartitionMaker<'_, '_> {
     /// Requests the best kind of partition that the kernel knows (kernel/cgroup/cpuset.c,
     /// cpuset_partition_write).
     fn become_partition(&mut self, path: &str, kinds: &[&str]) -> Result<(), String> {
-        let mut why = String::new();
+        let mut reason = String::new();
         for kind in kinds {
-            let write = KernelWrite::inside(path.to_owned(), (*kind).to_owned());
+            let write = KernelWrite::without_undo(path.to_owned(), (*kind).to_owned());
             let effect = self
                 .journal
                 .write(self.files, "partition", write)
@@ -229,15 +231,15 @@ impl PartitionMaker<'_, '_> {
             let (step, path, requested) = ("partition".into(), path.to_owned(), (*kind).to_owned());
             self.done.applied.push(StepResult { step, path, requested, effect: effect.clone() });
             match effect {
-                ChangeResult::Refused { why: refusal, .. } => why = refusal,
+                ChangeResult::Refused { why: refusal, .. } => reason = refusal,
                 _ => return Ok(()),
             }
         }
-        Err(format!("the kernel does not make it a partition: {path}: {why}"))
+        Err(format!("the kernel does not make it a partition: {path}: {reason}"))
     }
 
     /// Waits until the kernel reports the partition as valid.
-    fn verify(&mut self, path: &str, kinds: &[&str]) -> Result<(), String> {
+    fn wait_until_valid(&mut self, path: &str, kinds: &[&str]) -> Result<(), String> {
         let mut holds = String::new();
         for _ in 0..VERIFY_TRIES {
             holds = self.files.read_trimmed(path).map_err(|error| error.to_string())?;

@@ -89,18 +89,21 @@ struct NamedPartition {
 }
 
 impl NamedPartition {
-    fn find(files: &dyn Files, entry: &EnteredPartition) -> Result<NamedPartition, EnterError> {
+    fn find_partition(
+        files: &dyn Files,
+        entry: &EnteredPartition,
+    ) -> Result<NamedPartition, EnterError> {
         check_name(&entry.partition)?;
-        let cpusets = Cpusets::find(files)?;
-        let path = cpusets.child(&entry.partition);
+        let cpusets = Cpusets::find_controller(files)?;
+        let path = cpusets.child_path(&entry.partition);
         let name = || entry.partition.clone();
         if !files.exists(&format!("{path}/cgroup.procs")) {
-            let why =
+            let reason =
                 format!("{path} is not a cgroup; `punctual isolate list` shows those that exist");
-            return Err(EnterError::NoPartition { name: name(), why });
+            return Err(EnterError::NoPartition { name: name(), why: reason });
         }
         let file = if cpusets.is_v1() { "cpus" } else { "cpus.effective" };
-        let text = files.read_trimmed(&cpusets.file(&path, file))?;
+        let text = files.read_trimmed(&cpusets.file_path(&path, file))?;
         let cpus: CpuSet = text.parse().unwrap_or_default();
         if cpus.is_empty() {
             return Err(EnterError::NoPartition {
@@ -128,11 +131,11 @@ impl NamedPartition {
     }
 
     /// The journal that must note a move into this partition, if punctual made the partition.
-    fn journal(&self, store: &dyn Store) -> Result<Option<SavedJournal>, JournalError> {
+    fn find_journal(&self, store: &dyn Store) -> Result<Option<SavedJournal>, JournalError> {
         let ours = |saved: &SavedJournal| {
-            let names = saved
-                .partition()
-                .map(|note| [self.cpusets.child(&note.rt), self.cpusets.child(&note.nrt)]);
+            let names = saved.partition_note().map(|note| {
+                [self.cpusets.child_path(&note.rt), self.cpusets.child_path(&note.nrt)]
+            });
             names.is_some_and(|names| names.contains(&self.path))
         };
         Ok(journal::read_all(store)?.into_iter().find(ours))
@@ -146,11 +149,11 @@ pub fn enter_self(
     store: &dyn Store,
     entry: &EnteredPartition,
 ) -> Result<Entered, EnterError> {
-    let own = tasks::own_id(files)?.tid;
-    let entered = move_process(files, store, own, Membership::Process, entry)?;
+    let own_tid = tasks::own_id(files)?.tid;
+    let entered = move_process(files, store, own_tid, Membership::Process, entry)?;
     if let Some(scheduling) = &entry.scheduling {
         set_scheduling(0, scheduling).map_err(|source| {
-            let hint = hint(files, own, scheduling, &source);
+            let hint = refusal_hint(files, own_tid, scheduling, &source);
             EnterError::Scheduling { scheduling: *scheduling, source, hint }
         })?;
     }
@@ -158,12 +161,12 @@ pub fn enter_self(
 }
 
 /// Why the kernel may have refused a policy (sched(7)).
-fn hint(files: &dyn Files, tid: i32, scheduling: &Scheduling, error: &io::Error) -> String {
+fn refusal_hint(files: &dyn Files, tid: i32, scheduling: &Scheduling, error: &io::Error) -> String {
     if error.raw_os_error() != Some(libc::EPERM) {
         return String::new();
     }
-    let without = without_rt_budget(files, &HashSet::from([tid]));
-    match (without.keys().next(), scheduling.policy) {
+    let without_budget = without_rt_budget(files, &HashSet::from([tid]));
+    match (without_budget.keys().next(), scheduling.policy) {
         (Some(cgroup), Policy::Fifo | Policy::Rr) => {
             format!(
                 " ({cgroup}/cpu.rt_runtime_us is 0: give that cgroup a real-time budget, or leave \
@@ -188,18 +191,19 @@ pub fn move_process(
     membership: Membership,
     entry: &EnteredPartition,
 ) -> Result<Entered, EnterError> {
-    let place = NamedPartition::find(files, entry)?;
+    let place = NamedPartition::find_partition(files, entry)?;
     if membership == Membership::Thread && !place.takes_threads(files) {
         return Err(EnterError::ThreadAlone(pid));
     }
-    if tasks::stat(files, pid).is_err() {
+    if tasks::read_stat(files, pid).is_err() {
         return Err(EnterError::NoTask(pid));
     }
-    let saved = place.journal(store)?;
-    let _lock = saved.as_ref().map(|_| journal::lock(store)).transpose()?;
+    let saved = place.find_journal(store)?;
+    let _lock = saved.as_ref().map(|_| journal::acquire_lock(store)).transpose()?;
     // Read again under the lock: another process may have appended to it.
-    let saved = if saved.is_some() { place.journal(store)? } else { None };
-    let mut journal = saved.as_ref().map(|saved| Journal::resume(store, saved)).transpose()?;
+    let saved = if saved.is_some() { place.find_journal(store)? } else { None };
+    let mut journal =
+        saved.as_ref().map(|saved| Journal::resume_saved(store, saved)).transpose()?;
     let mut mover = Mover {
         files,
         place: &place,
@@ -261,7 +265,7 @@ impl Mover<'_, '_> {
         let movers: Vec<(TaskStat, TaskPlace)> = units
             .iter()
             .filter_map(|tid| {
-                Some((tasks::stat(self.files, *tid).ok()?, cgroup_by_task.get(tid)?.clone()))
+                Some((tasks::read_stat(self.files, *tid).ok()?, cgroup_by_task.get(tid)?.clone()))
             })
             .map(|(stat, from)| {
                 let place = TaskPlace { id: stat.id, name: stat.name.clone(), from };
@@ -271,7 +275,7 @@ impl Mover<'_, '_> {
         let Some(journal) = self.journal.as_deref_mut() else {
             return movers.iter().try_for_each(|(stat, _)| self.move_unrecorded(stat, membership));
         };
-        self.noted.note(self.files, journal, "move", threads)?;
+        self.noted.note_threads(self.files, journal, "move", threads)?;
         let not_moved = journal.move_tasks(
             self.files,
             "move",
@@ -286,7 +290,7 @@ impl Mover<'_, '_> {
 
     fn move_unrecorded(&self, stat: &TaskStat, membership: Membership) -> Result<(), EnterError> {
         let tid = stat.id.tid;
-        match tasks::enter(
+        match tasks::move_task(
             self.files,
             &self.place.cpusets.hierarchy,
             &self.place.path,

@@ -50,7 +50,7 @@ fn threads_to_leave(files: &dyn Files, leave: &[i32]) -> HashSet<i32> {
 
 /// The tasks, by number, in cgroups other than `to` whose CPUs overlap with the partition's.
 /// Version 1.
-fn candidates(
+fn find_candidates(
     files: &dyn Files,
     machine: &MachineSplit,
     to: &str,
@@ -72,26 +72,29 @@ fn candidates(
 }
 
 /// The number of tasks that would be moved now. Version 1.
-pub(crate) fn movable(
+pub(crate) fn count_movable(
     files: &dyn Files,
     machine: &MachineSplit,
     to: &str,
     leave: &[i32],
 ) -> Result<usize, FileError> {
-    let candidates = candidates(files, machine, to, leave)?;
-    let free =
-        |(tid, _): &&(i32, String)| tasks::stat(files, *tid).is_ok_and(|stat| !stat.is_bound());
+    let candidates = find_candidates(files, machine, to, leave)?;
+    let free = |(tid, _): &&(i32, String)| {
+        tasks::read_stat(files, *tid).is_ok_and(|stat| !stat.is_bound())
+    };
     Ok(candidates.iter().filter(free).count())
 }
 
 fn shares_cpus(files: &dyn Files, cpusets: &Cpusets, cgroup: &str, rt: &CpuSet) -> bool {
-    let cpus =
-        files.read(&cpusets.file(cgroup, "cpus")).ok().and_then(|text| text.parse::<CpuSet>().ok());
+    let cpus = files
+        .read(&cpusets.file_path(cgroup, "cpus"))
+        .ok()
+        .and_then(|text| text.parse::<CpuSet>().ok());
     cpus.is_some_and(|cpus| !cpus.intersection(rt).is_empty())
 }
 
 /// Moves every movable task, in rounds, until no new ones appear. Version 1.
-pub(crate) fn evict(
+pub(crate) fn evict_tasks(
     files: &dyn Files,
     journal: &mut Journal<'_>,
     machine: &MachineSplit,
@@ -103,9 +106,9 @@ pub(crate) fn evict(
     let mut eviction = Eviction::default();
     let mut not_moved: HashMap<TaskId, (Option<i32>, String)> = HashMap::new();
     for round in 0.. {
-        let movers: Vec<(TaskStat, TaskPlace)> = candidates(files, machine, to, leave)?
+        let movers: Vec<(TaskStat, TaskPlace)> = find_candidates(files, machine, to, leave)?
             .into_iter()
-            .filter_map(|(tid, from)| tasks::stat(files, tid).ok().map(|stat| (stat, from)))
+            .filter_map(|(tid, from)| tasks::read_stat(files, tid).ok().map(|stat| (stat, from)))
             .filter(|(stat, _)| !not_moved.contains_key(&stat.id))
             .map(|(stat, from)| {
                 let place = TaskPlace { id: stat.id, name: stat.name.clone(), from };
@@ -120,33 +123,36 @@ pub(crate) fn evict(
         }
         if round == MAX_ROUNDS {
             eviction.restless = true;
-            let why = || (None, format!("new tasks kept appearing for {MAX_ROUNDS} rounds"));
-            not_moved.extend(movers.into_iter().map(|(stat, _)| (stat.id, why())));
+            let restless_reason =
+                || (None, format!("new tasks kept appearing for {MAX_ROUNDS} rounds"));
+            not_moved.extend(movers.into_iter().map(|(stat, _)| (stat.id, restless_reason())));
             break;
         }
         let threads: Vec<i32> = movers.iter().map(|(stat, _)| stat.id.tid).collect();
-        noted.note(files, journal, "tasks", &threads)?;
+        noted.note_threads(files, journal, "tasks", &threads)?;
         let refused =
             journal.move_tasks(files, "tasks", hierarchy, to, &movers, Membership::Thread)?;
         eviction.moved += movers.len() - refused.len();
         not_moved.extend(refused.into_iter().map(|one| (one.id, (one.errno, one.why))));
     }
-    eviction.not_moved =
-        not_moved.into_iter().filter_map(|(id, why)| describe(files, machine, id, why)).collect();
+    eviction.not_moved = not_moved
+        .into_iter()
+        .filter_map(|(id, why)| describe_task(files, machine, id, why))
+        .collect();
     Ok(eviction)
 }
 
 const BOUND: &str = "bound to its CPUs by the kernel (PF_NO_SETAFFINITY)";
 
-fn describe(
+fn describe_task(
     files: &dyn Files,
     machine: &MachineSplit,
     id: TaskId,
     (errno, why): (Option<i32>, String),
 ) -> Option<NotMovedTask> {
     // Ended tasks are irrelevant.
-    let stat = tasks::stat(files, id.tid).ok().filter(|stat| stat.id == id)?;
-    let cpus = tasks::affinity(files, id.tid).ok()?;
+    let stat = tasks::read_stat(files, id.tid).ok().filter(|stat| stat.id == id)?;
+    let cpus = tasks::read_affinity(files, id.tid).ok()?;
     let may_run_in_partition = !cpus.intersection(&machine.rt).is_empty();
     let kernel = stat.is_kernel_thread();
     Some(NotMovedTask {
@@ -163,7 +169,7 @@ fn describe(
 /// Removes the partition's CPUs from the affinity of every thread that still has them and is
 /// outside of the partition. These are kernel threads that exist only in the root cgroup, and that
 /// the kernel gives all CPUs again when one comes online.
-pub fn confine(
+pub(crate) fn confine_threads(
     files: &dyn Files,
     journal: &mut Journal<'_>,
     machine: &MachineSplit,
@@ -175,18 +181,19 @@ pub fn confine(
     let listed: HashSet<i32> = eviction.not_moved.iter().map(|task| task.tid).collect();
     for tid in tasks::all_threads(files)? {
         // Ended tasks are irrelevant.
-        let (Ok(stat), Ok(cpus)) = (tasks::stat(files, tid), tasks::affinity(files, tid)) else {
+        let (Ok(stat), Ok(cpus)) = (tasks::read_stat(files, tid), tasks::read_affinity(files, tid))
+        else {
             continue;
         };
         if cpus.intersection(&machine.rt).is_empty() {
             continue;
         }
-        let why = if stat.is_bound() {
+        let reason = if stat.is_bound() {
             (None, BOUND.to_owned())
         } else if left.contains(&tid) {
             (None, "left where it is, as asked".to_owned())
         } else {
-            noted.note(files, journal, "tasks", &[tid])?;
+            noted.note_threads(files, journal, "tasks", &[tid])?;
             match files.set_affinity(tid, &machine.keep_off(&cpus)) {
                 Ok(()) => {
                     eviction.confined += 1;
@@ -196,16 +203,16 @@ pub fn confine(
             }
         };
         if !listed.contains(&tid) {
-            eviction.not_moved.extend(describe(files, machine, stat.id, why));
+            eviction.not_moved.extend(describe_task(files, machine, stat.id, reason));
         }
     }
-    let still = |task: &mut NotMovedTask| {
-        if let Ok(cpus) = tasks::affinity(files, task.tid) {
+    let update_task = |task: &mut NotMovedTask| {
+        if let Ok(cpus) = tasks::read_affinity(files, task.tid) {
             (task.may_run_in_partition, task.cpus) =
                 (!cpus.intersection(&machine.rt).is_empty(), cpus);
         }
     };
-    eviction.not_moved.iter_mut().for_each(still);
+    eviction.not_moved.iter_mut().for_each(update_task);
     eviction.not_moved.sort_by_key(|task| task.tid);
     Ok(())
 }

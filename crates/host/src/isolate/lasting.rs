@@ -8,7 +8,7 @@
 use super::Refusal;
 use super::cpusets::Cpusets;
 use crate::files::Files;
-use punctual_core::{CpuSet, hex};
+use punctual_core::{CpuSet, encode_hex};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,10 @@ fn all_files() -> impl Iterator<Item = String> {
 }
 
 /// Works out the files and words.
-pub fn lasting(files: &dyn Files, request: &LastingRequest) -> Result<LastingIsolation, Refusal> {
+pub fn plan_lasting(
+    files: &dyn Files,
+    request: &LastingRequest,
+) -> Result<LastingIsolation, Refusal> {
     let online = files.read_trimmed("/sys/devices/system/cpu/online")?;
     let online: CpuSet = online.parse().map_err(|why| Refusal::Unreadable {
         path: "/sys/devices/system/cpu/online".to_owned(),
@@ -74,13 +77,13 @@ pub fn lasting(files: &dyn Files, request: &LastingRequest) -> Result<LastingIso
     if rest.is_empty() {
         return Err(Refusal::NoHousekeeping { online });
     }
-    let mut all = vec![(SERVICE.to_owned(), marked(&service(request)))];
+    let mut unit_files = vec![(SERVICE.to_owned(), prepend_mark(&service_unit(request)))];
     let version = systemd_version(files);
-    let is_v2 = Cpusets::find(files).is_ok_and(|cpusets| !cpusets.is_v1());
+    let is_v2 = Cpusets::find_controller(files).is_ok_and(|cpusets| !cpusets.is_v1());
     let restricts = is_v2 && version.is_some_and(|version| version >= ALLOWED_CPUS);
     if restricts {
-        let text = marked(&format!("[Slice]\nAllowedCPUs={rest}\n"));
-        all.extend(SLICES.into_iter().map(|slice| (drop_in(slice), text.clone())));
+        let text = prepend_mark(&format!("[Slice]\nAllowedCPUs={rest}\n"));
+        unit_files.extend(SLICES.into_iter().map(|slice| (drop_in(slice), text.clone())));
     }
     let remark = match version {
         None => {
@@ -111,11 +114,11 @@ pub fn lasting(files: &dyn Files, request: &LastingRequest) -> Result<LastingIso
         (format!("nohz_full={cpus}"), "no tick while one task runs (CONFIG_NO_HZ_FULL)"),
         (format!("rcu_nocbs={cpus}"), "callbacks of RCU run elsewhere (CONFIG_RCU_NOCB_CPU)"),
     ];
-    Ok(LastingIsolation { files: all, kernel, remark })
+    Ok(LastingIsolation { files: unit_files, kernel, remark })
 }
 
 /// The unit: early, before services start (bootup(7)), and undone where it is stopped by hand.
-fn service(request: &LastingRequest) -> String {
+fn service_unit(request: &LastingRequest) -> String {
     let program = unit_word(&request.program, &['%', '$']);
     let options: String = request.options.iter().map(|option| format!(" {option}")).collect();
     format!(
@@ -151,14 +154,14 @@ fn unit_word(path: &Path, doubled: &[char]) -> String {
     text + "\""
 }
 
-fn marked(text: &str) -> String {
-    format!("{MARK}{}\n{text}", hex(&Sha256::digest(text)))
+fn prepend_mark(text: &str) -> String {
+    format!("{MARK}{}\n{text}", encode_hex(&Sha256::digest(text)))
 }
 
 /// Whether a text is one of ours, as it was written.
 fn is_ours(text: &str) -> bool {
     let rest = text.strip_prefix(MARK).and_then(|rest| rest.split_once('\n'));
-    rest.is_some_and(|(digest, rest)| digest == hex(&Sha256::digest(rest)))
+    rest.is_some_and(|(digest, rest)| digest == encode_hex(&Sha256::digest(rest)))
 }
 
 /// The version of systemd, by the name of its library: it is there without running a program.
@@ -189,7 +192,7 @@ pub enum LastingError {
     File { action: &'static str, path: String, source: io::Error },
 }
 
-fn cannot(action: &'static str, path: &str) -> impl FnOnce(io::Error) -> LastingError {
+fn file_error(action: &'static str, path: &str) -> impl FnOnce(io::Error) -> LastingError {
     let path = path.to_owned();
     move |source| LastingError::File { action, path, source }
 }
@@ -197,27 +200,31 @@ fn cannot(action: &'static str, path: &str) -> impl FnOnce(io::Error) -> Lasting
 /// Writes the files below a root, and the link that starts the service. Killed at any moment,
 /// [`remove_lasting`] removes what is there.
 pub fn install_lasting(root: &Path, files: &[(String, String)]) -> Result<(), LastingError> {
-    let there = |path: &str| root.join(path).symlink_metadata().is_ok();
-    let taken =
-        files.iter().map(|(path, _)| path.as_str()).chain([SERVICE_LINK]).find(|p| there(p));
-    if let Some(path) = taken {
+    let is_there = |path: &str| root.join(path).symlink_metadata().is_ok();
+    let existing_path =
+        files.iter().map(|(path, _)| path.as_str()).chain([SERVICE_LINK]).find(|p| is_there(p));
+    if let Some(path) = existing_path {
         return Err(LastingError::Exists(path.to_owned()));
     }
     for (path, text) in files {
-        put(root, path, |beside| {
+        replace_file(root, path, |beside| {
             let mut file = fs::File::create(beside)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()
         })
-        .map_err(cannot("write", path))?;
+        .map_err(file_error("write", path))?;
     }
-    put(root, SERVICE_LINK, |beside| std::os::unix::fs::symlink(LINK_TARGET, beside))
-        .map_err(cannot("write", SERVICE_LINK))
+    replace_file(root, SERVICE_LINK, |beside| std::os::unix::fs::symlink(LINK_TARGET, beside))
+        .map_err(file_error("write", SERVICE_LINK))
 }
 
 /// Makes a file beside its place, and renames it: at any instant it is whole or absent.
-fn put(root: &Path, path: &str, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    let (target, beside) = (root.join(path), root.join(beside(path)));
+fn replace_file(
+    root: &Path,
+    path: &str,
+    make: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let (target, beside) = (root.join(path), root.join(temporary_name(path)));
     let parent = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(parent)?;
     if beside.symlink_metadata().is_ok() {
@@ -229,7 +236,7 @@ fn put(root: &Path, path: &str, make: impl FnOnce(&Path) -> io::Result<()>) -> i
 }
 
 /// A name that systemd does not read.
-fn beside(path: &str) -> String {
+fn temporary_name(path: &str) -> String {
     format!("{path}.punctual-new")
 }
 
@@ -247,9 +254,9 @@ pub fn remove_lasting(root: &Path) -> Result<RemovedLasting, LastingError> {
     let links = [SERVICE_LINK.to_owned()].into_iter();
     for path in links.chain(all_files()) {
         let target = root.join(&path);
-        let gone = root.join(beside(&path));
-        if gone.symlink_metadata().is_ok() {
-            fs::remove_file(&gone).map_err(cannot("remove", &path))?;
+        let leftover = root.join(temporary_name(&path));
+        if leftover.symlink_metadata().is_ok() {
+            fs::remove_file(&leftover).map_err(file_error("remove", &path))?;
         }
         let ours = match fs::read_link(&target) {
             Ok(to) => path == SERVICE_LINK && to == Path::new(LINK_TARGET),
@@ -263,7 +270,7 @@ pub fn remove_lasting(root: &Path) -> Result<RemovedLasting, LastingError> {
             done.kept.push(format!("/{path}"));
             continue;
         }
-        fs::remove_file(&target).map_err(cannot("remove", &path))?;
+        fs::remove_file(&target).map_err(file_error("remove", &path))?;
         done.removed.push(format!("/{path}"));
         if let Some(parent) = target.parent().filter(|_| path != SERVICE) {
             // One that others use stays.
@@ -326,21 +333,22 @@ mod tests {
     }
 
     fn tree(systemd: u32, v2: bool) -> FakeFiles {
-        let files = FakeFiles::new()
-            .with("/sys/devices/system/cpu/online", "0-3\n")
-            .with(&format!("/usr/lib/x86_64-linux-gnu/systemd/libsystemd-shared-{systemd}.so"), "");
+        let files =
+            FakeFiles::new().with_file("/sys/devices/system/cpu/online", "0-3\n").with_file(
+                &format!("/usr/lib/x86_64-linux-gnu/systemd/libsystemd-shared-{systemd}.so"),
+                "",
+            );
         match v2 {
             true => files
-                .with("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n")
-                .with("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n"),
-            false => {
-                files.with("/proc/mounts", "cgroup /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\n")
-            }
+                .with_file("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n")
+                .with_file("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu\n"),
+            false => files
+                .with_file("/proc/mounts", "cgroup /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\n"),
         }
     }
 
     fn text(files: &FakeFiles) -> String {
-        lasting(files, &request("2-3")).expect("it is possible").to_string()
+        plan_lasting(files, &request("2-3")).expect("it is possible").to_string()
     }
 
     #[test]
@@ -365,14 +373,14 @@ mod tests {
             assert!(text.contains(said) && !text.contains("[Slice]"), "{text}");
         }
         assert!(text(&tree(261, true)).contains("systemd 261 has CPUSetPartition="));
-        let unknown = tree(252, true).without("/usr/lib/x86_64-linux-gnu");
+        let unknown = tree(252, true).without_path("/usr/lib/x86_64-linux-gnu");
         assert!(text(&unknown).contains("the version of systemd is not known"));
     }
 
     #[test]
     fn some_cpu_must_remain() {
         let files = tree(252, true);
-        let refused = |cpus| lasting(&files, &request(cpus)).map_err(|why| why.to_string());
+        let refused = |cpus| plan_lasting(&files, &request(cpus)).map_err(|why| why.to_string());
         assert!(refused("0-3").is_err_and(|why| why.starts_with("no CPU would be left")));
     }
 
@@ -391,11 +399,11 @@ mod tests {
         let others = root.join("etc/systemd/system/system.slice.d");
         fs::create_dir_all(&others).expect("a directory");
         fs::write(others.join("own.conf"), "[Slice]\n").expect("a file");
-        let planned = lasting(&tree(252, true), &request("2-3")).expect("it is possible");
+        let planned = plan_lasting(&tree(252, true), &request("2-3")).expect("it is possible");
         install_lasting(&root, &planned.files).expect("it is installed");
         let again = install_lasting(&root, &planned.files).map_err(|why| why.to_string());
         assert!(again.is_err_and(|why| why.contains("is there already")));
-        let installed = crate::files::Root::at(&root);
+        let installed = crate::files::Root::from_base(&root);
         assert_eq!(
             lasting_state(&installed),
             LastingState::Started("2-3".parse().expect("a list"))
@@ -403,7 +411,7 @@ mod tests {
         // Somebody changes one, and a kill leaves half of another.
         let user = root.join(drop_in("user.slice"));
         fs::write(&user, "[Slice]\nAllowedCPUs=0\n").expect("a file");
-        fs::write(root.join(beside(SERVICE)), "half").expect("a file");
+        fs::write(root.join(temporary_name(SERVICE)), "half").expect("a file");
         let done = remove_lasting(&root).expect("it is removed");
         assert_eq!(done.kept, [format!("/{}", drop_in("user.slice"))]);
         assert_eq!(done.removed.len(), planned.files.len());

@@ -33,17 +33,20 @@ pub struct PartitionTask {
 }
 
 /// Lists every cgroup with its own CPUs.
-pub fn list(files: &dyn Files, store: &dyn Store) -> Result<Vec<PartitionView>, Refusal> {
-    let cpusets = Cpusets::find(files)?;
+pub fn list_partitions(
+    files: &dyn Files,
+    store: &dyn Store,
+) -> Result<Vec<PartitionView>, Refusal> {
+    let cpusets = Cpusets::find_controller(files)?;
     // Without permission to read the journals the list is complete, but the owners of the cgroups
     // are unknown.
     let journals = read_all(store).unwrap_or_default();
-    let own = journals.iter().find_map(|saved| saved.partition());
+    let own_partition = journals.iter().find_map(|saved| saved.partition_note());
     let mount = &cpusets.hierarchy.mount;
     let view = |other: super::OtherCpuset| PartitionView {
         name: other.path[mount.len()..].trim_start_matches('/').to_owned(),
-        half: own.and_then(|note| half(&cpusets, note, &other.path)),
-        tasks: members(files, &cpusets, &other.path),
+        half: own_partition.and_then(|note| half_of(&cpusets, note, &other.path)),
+        tasks: read_members(files, &cpusets, &other.path),
         path: other.path,
         cpus: other.cpus,
         claim: other.claim,
@@ -51,16 +54,16 @@ pub fn list(files: &dyn Files, store: &dyn Store) -> Result<Vec<PartitionView>, 
     Ok(cpusets_of_others(files, &cpusets)?.into_iter().map(view).collect())
 }
 
-fn half(cpusets: &Cpusets, note: &PartitionNote, path: &str) -> Option<&'static str> {
+fn half_of(cpusets: &Cpusets, note: &PartitionNote, path: &str) -> Option<&'static str> {
     [("rt", &note.rt), ("nrt", &note.nrt)]
         .into_iter()
-        .find(|(_, name)| cpusets.child(name) == path)
+        .find(|(_, name)| cpusets.child_path(name) == path)
         .map(|(half, _)| half)
 }
 
-fn members(files: &dyn Files, cpusets: &Cpusets, path: &str) -> Vec<PartitionTask> {
-    let numbers = tasks::members(files, &cpusets.hierarchy, path).unwrap_or_default();
+fn read_members(files: &dyn Files, cpusets: &Cpusets, path: &str) -> Vec<PartitionTask> {
+    let numbers = tasks::list_members(files, &cpusets.hierarchy, path).unwrap_or_default();
     let member =
-        |tid| tasks::stat(files, tid).ok().map(|stat| PartitionTask { tid, name: stat.name });
+        |tid| tasks::read_stat(files, tid).ok().map(|stat| PartitionTask { tid, name: stat.name });
     numbers.into_iter().filter_map(member).collect()
 }

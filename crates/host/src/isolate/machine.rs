@@ -7,7 +7,7 @@ use crate::files::Files;
 use crate::isolate;
 use punctual_core::CpuSet;
 use punctual_sys::rights::{Capabilities, Capability};
-use punctual_sys::status::field;
+use punctual_sys::status::find_field;
 
 /// The machine split in two.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,13 +27,16 @@ pub struct MachineSplit {
 
 impl MachineSplit {
     /// Examines the machine and refuses impossible or harmful requests.
-    pub fn survey(files: &dyn Files, request: &PartitionRequest) -> Result<MachineSplit, Refusal> {
-        let cpusets = Cpusets::find(files)?;
+    pub fn survey_machine(
+        files: &dyn Files,
+        request: &PartitionRequest,
+    ) -> Result<MachineSplit, Refusal> {
+        let cpusets = Cpusets::find_controller(files)?;
         let (rt, nodes) = (wanted_cpus(files, &request.target)?, memory_nodes(files)?);
-        let housekeeping = split(files, &rt)?;
+        let housekeeping = remaining_cpus(files, &rt)?;
         isolate::check_overlap(files, &cpusets, &rt)?;
         for name in [&request.rt_name, &request.nrt_name] {
-            let path = cpusets.child(name);
+            let path = cpusets.child_path(name);
             if files.exists(&path) {
                 return Err(Refusal::Exists(path));
             }
@@ -41,9 +44,9 @@ impl MachineSplit {
         let (rt_nodes, nrt_nodes) = match request.target {
             TargetCpus::Cpus(_) => (None, None),
             TargetCpus::Node(node) => {
-                let own = CpuSet::single(node);
-                let rest = nodes.difference(&own);
-                (Some(own), Some(rest).filter(|rest| !rest.is_empty()))
+                let own_nodes = CpuSet::from_cpu(node);
+                let rest = nodes.difference(&own_nodes);
+                (Some(own_nodes), Some(rest).filter(|rest| !rest.is_empty()))
             }
         };
         Ok(MachineSplit { cpusets, rt, housekeeping, rt_nodes, nrt_nodes, nodes })
@@ -59,14 +62,14 @@ impl MachineSplit {
 /// Refuses a caller without the capabilities, and names them.
 pub fn check_rights(files: &dyn Files) -> Result<(), Refusal> {
     let status = files.read("/proc/self/status")?;
-    let ids = field(&status, "Uid").unwrap_or_default();
+    let ids = find_field(&status, "Uid").unwrap_or_default();
     // Real, effective, saved, file system.
     let effective = ids.split_whitespace().nth(1).unwrap_or("unknown");
     let rights = Capabilities::parse(&status).ok_or_else(|| Refusal::Unreadable {
         path: "/proc/self/status".to_owned(),
         why: "it has no line CapEff".to_owned(),
     })?;
-    match (effective, rights.has(Capability::SysAdmin)) {
+    match (effective, rights.has_capability(Capability::SysAdmin)) {
         ("0", true) => Ok(()),
         ("0", false) => Err(Refusal::NoRights(
             "this process is root but lacks CAP_SYS_ADMIN (a container?)".into(),
@@ -110,11 +113,11 @@ fn wanted_cpus(files: &dyn Files, target: &TargetCpus) -> Result<CpuSet, Refusal
 /// The nodes with memory; only node 0 without CONFIG_NUMA.
 fn memory_nodes(files: &dyn Files) -> Result<CpuSet, Refusal> {
     let path = "/sys/devices/system/node/has_memory";
-    if files.exists(path) { read_set(files, path) } else { Ok(CpuSet::single(0)) }
+    if files.exists(path) { read_set(files, path) } else { Ok(CpuSet::from_cpu(0)) }
 }
 
 /// The CPUs that remain for all other tasks.
-fn split(files: &dyn Files, rt: &CpuSet) -> Result<CpuSet, Refusal> {
+fn remaining_cpus(files: &dyn Files, rt: &CpuSet) -> Result<CpuSet, Refusal> {
     let online = read_set(files, "/sys/devices/system/cpu/online")?;
     let possible = read_set(files, "/sys/devices/system/cpu/possible")?;
     if rt.is_empty() {

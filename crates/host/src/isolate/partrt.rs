@@ -5,7 +5,7 @@ use super::cpusets::Cpusets;
 use super::{Refusal, cpusets_of_others};
 use crate::files::Files;
 use crate::journal::record::{ChangePurpose, JournalAction, KernelWrite, PartitionNote};
-use crate::journal::value::{meaning, same};
+use crate::journal::value::{is_same_value, normalize_value};
 use crate::journal::{self, Journal, JournalError, SavedJournal, Store, read_all};
 use punctual_core::CpuSet;
 
@@ -32,19 +32,20 @@ const SETTINGS: [(&str, Option<&str>); 8] = [
 /// Finds one. Its names can be chosen, so the cpusets are recognised by their settings: CPUs of one
 /// alone, without load balancing, and all others in a second.
 pub fn find_partrt(files: &dyn Files) -> Result<Option<PartitionNote>, Refusal> {
-    let cpusets = match Cpusets::find(files) {
+    let cpusets = match Cpusets::find_controller(files) {
         Ok(cpusets) if cpusets.is_v1() => cpusets,
         Ok(_) | Err(Refusal::NoCpusets(_)) => return Ok(None),
         Err(why) => return Err(why),
     };
     let mount = cpusets.hierarchy.mount.clone();
-    let setting =
-        |path: &str, name: &str| files.read_trimmed(&cpusets.file(path, name)).unwrap_or_default();
+    let setting = |path: &str, name: &str| {
+        files.read_trimmed(&cpusets.file_path(path, name)).unwrap_or_default()
+    };
     let balances = |path: &str| setting(path, "sched_load_balance") != "0";
     if balances(&mount) {
         return Ok(None);
     }
-    let all: CpuSet = setting(&mount, "cpus").parse().unwrap_or_default();
+    let root_cpus: CpuSet = setting(&mount, "cpus").parse().unwrap_or_default();
     let name = |path: &str| path.strip_prefix(&format!("{mount}/")).map(str::to_owned);
     let all_of_them = cpusets_of_others(files, &cpusets)?;
     let direct = || {
@@ -56,7 +57,7 @@ pub fn find_partrt(files: &dyn Files) -> Result<Option<PartitionNote>, Refusal> 
         if rt.claim.is_none() || balances(&rt.path) {
             return None;
         }
-        let housekeeping = all.difference(&rt.cpus);
+        let housekeeping = root_cpus.difference(&rt.cpus);
         let is_rest = |cpus: &CpuSet, path: &str| *cpus == housekeeping && balances(path);
         let (_, nrt) = direct().find(|(one, _)| is_rest(&one.cpus, &one.path))?;
         let hierarchy = cpusets.hierarchy.clone();
@@ -68,7 +69,7 @@ pub fn find_partrt(files: &dyn Files) -> Result<Option<PartitionNote>, Refusal> 
 /// Whether a journal was written by [`take_over`] and is incomplete: nothing was changed by it.
 fn is_unfinished(saved: &SavedJournal) -> bool {
     let is_ours = |entry: &crate::journal::saved::SavedChange| entry.intent.step == STEP;
-    !saved.ready && saved.partition().is_some() && saved.entries.iter().all(is_ours)
+    !saved.ready && saved.partition_note().is_some() && saved.entries.iter().all(is_ours)
 }
 
 /// Writes a journal as if punctual had made the partition: undo then does the rest. `settings` is
@@ -81,36 +82,36 @@ pub fn take_over(
 ) -> Result<Option<Vec<String>>, JournalError> {
     // Without the lock first: most calls find nothing.
     let Ok(Some(_)) = find_partrt(files) else { return Ok(None) };
-    let _lock = journal::lock(store)?;
+    let _lock = journal::acquire_lock(store)?;
     journal::put_aside_stale(store, &journal::boot_id(files)?)?;
     for saved in read_all(store)? {
         if is_unfinished(&saved) {
             store.remove(&saved.name).map_err(journal::in_store(store, "remove", &saved.name))?;
-        } else if saved.partition().is_some() {
+        } else if saved.partition_note().is_some() {
             return Ok(None);
         }
     }
     let Ok(Some(note)) = find_partrt(files) else { return Ok(None) };
-    let cpusets = Cpusets::find(files).ok();
+    let cpusets = Cpusets::find_controller(files).ok();
     let purpose = ChangePurpose::Partition(note.clone());
-    let mut journal = Journal::begin(store, files, purpose, false)?;
+    let mut journal = Journal::begin_new(store, files, purpose, false)?;
     let hierarchy = note.hierarchy.clone();
     for name in [&note.rt, &note.nrt] {
         let path = format!("{}/{name}", hierarchy.mount);
-        let made = JournalAction::MakeCgroup { hierarchy: hierarchy.clone(), path };
-        journal.note_made(STEP, made, None)?;
+        let made_cgroup = JournalAction::MakeCgroup { hierarchy: hierarchy.clone(), path };
+        journal.note_made(STEP, made_cgroup, None)?;
     }
     let mut note_write = |path: &str, old: &str, new: &str| {
         let write = KernelWrite::new(path, old.to_owned(), new);
         journal.note_made(STEP, JournalAction::Write(write), Some(new.to_owned()))
     };
     if let Some(cpusets) = cpusets {
-        note_write(&cpusets.file(&hierarchy.mount, "sched_load_balance"), "1", "0")?;
+        note_write(&cpusets.file_path(&hierarchy.mount, "sched_load_balance"), "1", "0")?;
     }
     let (nrt, all) = (note.housekeeping.to_mask(), note.housekeeping.union(&note.cpus).to_mask());
-    for path in interrupts(files) {
+    for path in interrupt_files(files) {
         // It gave every interrupt to the other CPUs; those that it could not move are as before.
-        if files.read(&path).is_ok_and(|now| same(&now, &nrt)) {
+        if files.read(&path).is_ok_and(|now| is_same_value(&now, &nrt)) {
             note_write(&path, &all, &nrt)?;
         }
     }
@@ -121,18 +122,21 @@ pub fn take_over(
         let old = former.iter().find(|(of, _)| *of == path).map(|(_, old)| old);
         match old {
             Some(old) => note_write(path, old, written)?,
-            None if files.read(path).is_ok_and(|now| same(&meaning(&now), written)) => {
+            None if files
+                .read(path)
+                .is_ok_and(|now| is_same_value(&normalize_value(&now), written)) =>
+            {
                 unknown.push(path.to_owned());
             }
             None => {}
         }
     }
-    journal.ready()?;
+    journal.mark_ready()?;
     Ok(Some(unknown))
 }
 
 /// The affinity of new interrupts, and of each.
-fn interrupts(files: &dyn Files) -> Vec<String> {
+fn interrupt_files(files: &dyn Files) -> Vec<String> {
     let numbers = files.list("/proc/irq").unwrap_or_default();
     let numbers = numbers.into_iter().filter(|name| name.bytes().all(|b| b.is_ascii_digit()));
     let of_each = numbers.map(|number| format!("/proc/irq/{number}/smp_affinity"));

@@ -37,8 +37,11 @@ impl Pending {
 /// The journals of this boot. The next punctual command offers to undo leftovers.
 ///
 /// Empty while another process holds the lock and works on them.
-pub fn pending(store: &dyn Store, files: &dyn Files) -> Result<Vec<Pending>, JournalError> {
-    if store.names().map_err(in_store(store, "list", ""))?.is_empty() {
+pub fn pending_journals(
+    store: &dyn Store,
+    files: &dyn Files,
+) -> Result<Vec<Pending>, JournalError> {
+    if store.file_names().map_err(in_store(store, "list", ""))?.is_empty() {
         return Ok(Vec::new());
     }
     let Some(_lock) = journal::wait_for_lock(store)? else { return Ok(Vec::new()) };
@@ -58,5 +61,5 @@ fn look_at(store: &dyn Store, files: &dyn Files, saved: &SavedJournal) -> Pendin
         _ => JournalState::InForce,
     };
     let purpose = begin.map(|begin| begin.purpose.clone());
-    Pending { journal: format!("{}/{}", store.place(), saved.name), purpose, standing }
+    Pending { journal: format!("{}/{}", store.store_path(), saved.name), purpose, standing }
 }

@@ -84,38 +84,41 @@ pub struct Skipped {
 }
 
 /// Refuses requests that are invalid on any machine.
-pub fn check(request: &PartitionRequest) -> Result<(), Refusal> {
+pub(crate) fn check_request(request: &PartitionRequest) -> Result<(), Refusal> {
     request.check_names()?;
-    tweaks::check(&request.without)
+    tweaks::check_names(&request.without)
 }
 
 /// Compares the system with the request.
-pub fn plan(files: &dyn Files, request: &PartitionRequest) -> Result<IsolationPlan, Refusal> {
-    check(request)?;
-    let machine = MachineSplit::survey(files, request)?;
+pub fn plan_partition(
+    files: &dyn Files,
+    request: &PartitionRequest,
+) -> Result<IsolationPlan, Refusal> {
+    check_request(request)?;
+    let machine = MachineSplit::survey_machine(files, request)?;
     let mut plan =
         IsolationPlan { machine: machine.clone(), steps: Vec::new(), skipped: Vec::new() };
-    let nrt = machine.cpusets.child(&request.nrt_name);
-    let rt = machine.cpusets.child(&request.rt_name);
+    let nrt = machine.cpusets.child_path(&request.nrt_name);
+    let rt = machine.cpusets.child_path(&request.rt_name);
     let maker = PlanMaker { files, request, machine: &machine };
-    plan.steps.push(step("affinities", Change::NoteAffinities));
+    plan.steps.push(new_step("affinities", Change::NoteAffinities));
     if machine.cpusets.is_v1() {
-        maker.v1(&mut plan, &nrt, &rt)?;
+        maker.plan_v1(&mut plan, &nrt, &rt)?;
     } else {
-        maker.v2(&mut plan, &nrt, &rt)?;
+        maker.plan_v2(&mut plan, &nrt, &rt)?;
     }
-    plan.steps.push(step("tasks", Change::ConfineTasks));
-    maker.settings(&mut plan, TweakPhase::Last);
+    plan.steps.push(new_step("tasks", Change::ConfineTasks));
+    maker.plan_tweaks(&mut plan, TweakPhase::Last);
     Ok(plan)
 }
 
-fn step(name: &str, change: Change) -> PlanStep {
+fn new_step(name: &str, change: Change) -> PlanStep {
     PlanStep { name: name.to_owned(), about: None, essential: true, change }
 }
 
 /// A write in a cgroup that the plan creates: it is removed with the cgroup, and needs no undo.
-fn inside(path: String, new: impl ToString) -> Change {
-    Change::Write(KernelWrite::inside(path, new.to_string()))
+fn write_inside(path: String, new: impl ToString) -> Change {
+    Change::Write(KernelWrite::without_undo(path, new.to_string()))
 }
 
 struct PlanMaker<'a> {
@@ -128,84 +131,93 @@ impl PlanMaker<'_> {
     /// Version 1: housekeeping first; the tasks move; the CPUs are unplugged while none of our
     /// cpusets holds them, because unplugging permanently takes a CPU out of every cpuset but the
     /// root (kernel/cgroup/cpuset-v1.c); the partition last.
-    fn v1(&self, plan: &mut IsolationPlan, nrt: &str, rt: &str) -> Result<(), Refusal> {
+    fn plan_v1(&self, plan: &mut IsolationPlan, nrt: &str, rt: &str) -> Result<(), Refusal> {
         let machine = self.machine;
         let exclusive = self.may_be_exclusive(plan)?;
         let cpuset =
             |plan: &mut IsolationPlan, name: &str, path: &str, cpus: &CpuSet, nodes: &CpuSet| {
-                let file = |file: &str| machine.cpusets.file(path, file);
-                plan.steps.push(step(name, Change::MakeCgroup { path: path.to_owned() }));
-                plan.steps.push(step(name, inside(file("cpus"), cpus)));
-                plan.steps.push(step(name, inside(file("mems"), nodes)));
+                let file = |file: &str| machine.cpusets.file_path(path, file);
+                plan.steps.push(new_step(name, Change::MakeCgroup { path: path.to_owned() }));
+                plan.steps.push(new_step(name, write_inside(file("cpus"), cpus)));
+                plan.steps.push(new_step(name, write_inside(file("mems"), nodes)));
                 if exclusive {
                     plan.steps.push(PlanStep {
                         essential: false,
-                        ..step(name, inside(file("cpu_exclusive"), 1))
+                        ..new_step(name, write_inside(file("cpu_exclusive"), 1))
                     });
                 }
             };
         let nodes = |own: &Option<CpuSet>| own.clone().unwrap_or_else(|| machine.nodes.clone());
         cpuset(plan, "housekeeping", nrt, &machine.housekeeping, &nodes(&machine.nrt_nodes));
-        self.settings(plan, TweakPhase::First);
-        let now = evict::movable(self.files, machine, nrt, &self.request.leave)?;
-        plan.steps.push(step("tasks", Change::MoveTasks { to: nrt.to_owned(), now }));
-        self.replug(plan)?;
+        self.plan_tweaks(plan, TweakPhase::First);
+        let now = evict::count_movable(self.files, machine, nrt, &self.request.leave)?;
+        plan.steps.push(new_step("tasks", Change::MoveTasks { to: nrt.to_owned(), now }));
+        self.plan_replug(plan)?;
         cpuset(plan, "partition", rt, &machine.rt, &nodes(&machine.rt_nodes));
-        if self.request.includes(tweaks::LOAD_BALANCE) {
-            let path = machine.cpusets.file(rt, "sched_load_balance");
-            plan.steps
-                .push(PlanStep { essential: false, ..step(tweaks::LOAD_BALANCE, inside(path, 0)) });
+        if self.request.includes_tweak(tweaks::LOAD_BALANCE) {
+            let path = machine.cpusets.file_path(rt, "sched_load_balance");
+            plan.steps.push(PlanStep {
+                essential: false,
+                ..new_step(tweaks::LOAD_BALANCE, write_inside(path, 0))
+            });
         }
         Ok(())
     }
 
     /// Version 2: the kernel takes a partition's CPUs away from every other cgroup, so that tasks
     /// need not be moved.
-    fn v2(&self, plan: &mut IsolationPlan, nrt: &str, rt: &str) -> Result<(), Refusal> {
+    fn plan_v2(&self, plan: &mut IsolationPlan, nrt: &str, rt: &str) -> Result<(), Refusal> {
         let machine = self.machine;
         let control = |cgroup: &str| format!("{cgroup}/cgroup.subtree_control");
         let root = control(&machine.cpusets.hierarchy.mount);
-        plan.steps.push(step("controller", Change::EnableController { path: root }));
-        let kinds: &[&str] = if self.request.includes(tweaks::LOAD_BALANCE) {
+        plan.steps.push(new_step("controller", Change::EnableController { path: root }));
+        let kinds: &[&str] = if self.request.includes_tweak(tweaks::LOAD_BALANCE) {
             &["isolated", "root"]
         } else {
             &["root"]
         };
-        let partition = machine.cpusets.file(rt, "cpus.partition");
+        let partition = machine.cpusets.file_path(rt, "cpus.partition");
         let parts = [
             ("housekeeping", nrt, &machine.housekeeping, &machine.nrt_nodes),
             ("partition", rt, &machine.rt, &machine.rt_nodes),
         ];
         for (name, path, cpus, nodes) in parts {
-            plan.steps.push(step(name, Change::MakeCgroup { path: path.to_owned() }));
+            plan.steps.push(new_step(name, Change::MakeCgroup { path: path.to_owned() }));
             if self.request.for_this_process {
-                plan.steps.push(step(name, inside(format!("{path}/cgroup.type"), "threaded")));
+                plan.steps
+                    .push(new_step(name, write_inside(format!("{path}/cgroup.type"), "threaded")));
             }
-            plan.steps.push(step(name, inside(machine.cpusets.file(path, "cpus"), cpus)));
+            plan.steps
+                .push(new_step(name, write_inside(machine.cpusets.file_path(path, "cpus"), cpus)));
             if let Some(nodes) = nodes {
-                plan.steps.push(step(name, inside(machine.cpusets.file(path, "mems"), nodes)));
+                plan.steps.push(new_step(
+                    name,
+                    write_inside(machine.cpusets.file_path(path, "mems"), nodes),
+                ));
             }
             // While a child passes the controller on, it cannot be taken away from the root (by
             // systemd, on a reload): kernel/cgroup/cgroup.c, cgroup_subtree_control_write, returns
             // EBUSY.
             let hold = Change::EnableController { path: control(path) };
-            plan.steps.push(PlanStep { essential: false, ..step(name, hold) });
+            plan.steps.push(PlanStep { essential: false, ..new_step(name, hold) });
             if path == nrt {
-                self.settings(plan, TweakPhase::First);
+                self.plan_tweaks(plan, TweakPhase::First);
             }
         }
-        plan.steps
-            .push(step("partition", Change::BecomePartition { path: partition.clone(), kinds }));
-        self.replug(plan)?;
-        plan.steps.push(step("partition", Change::Verify { path: partition, kinds }));
+        plan.steps.push(new_step(
+            "partition",
+            Change::BecomePartition { path: partition.clone(), kinds },
+        ));
+        self.plan_replug(plan)?;
+        plan.steps.push(new_step("partition", Change::Verify { path: partition, kinds }));
         Ok(())
     }
 
     /// A cpuset can be exclusive only if no other shares its CPUs (kernel/cgroup/cpuset.c,
     /// validate_change).
     fn may_be_exclusive(&self, plan: &mut IsolationPlan) -> Result<bool, Refusal> {
-        let others = isolate::cpusets_of_others(self.files, &self.machine.cpusets)?;
-        match others.first() {
+        let other_cpusets = isolate::cpusets_of_others(self.files, &self.machine.cpusets)?;
+        match other_cpusets.first() {
             Some(other) => {
                 let reason = format!(
                     "{} (CPUs {}) shares CPUs with both cgroups of the partition: they are not \
@@ -219,10 +231,10 @@ impl PlanMaker<'_> {
         }
     }
 
-    fn settings(&self, plan: &mut IsolationPlan, phase: TweakPhase) {
-        for tweak in tweaks::all().filter(|tweak| tweak.phase == phase) {
+    fn plan_tweaks(&self, plan: &mut IsolationPlan, phase: TweakPhase) {
+        for tweak in tweaks::all_tweaks().filter(|tweak| tweak.phase == phase) {
             let skip = |reason: &str| Skipped { tweak: tweak.name.into(), reason: reason.into() };
-            if !self.request.includes(tweak.name) {
+            if !self.request.includes_tweak(tweak.name) {
                 plan.skipped.push(skip("not requested"));
                 continue;
             }
@@ -246,9 +258,9 @@ impl PlanMaker<'_> {
         }
     }
 
-    fn replug(&self, plan: &mut IsolationPlan) -> Result<(), Refusal> {
+    fn plan_replug(&self, plan: &mut IsolationPlan) -> Result<(), Refusal> {
         let skip = |reason: String| Skipped { tweak: tweaks::REPLUG.into(), reason };
-        if !self.request.includes(tweaks::REPLUG) {
+        if !self.request.includes_tweak(tweaks::REPLUG) {
             plan.skipped.push(skip("not requested".into()));
             return Ok(());
         }
@@ -256,7 +268,8 @@ impl PlanMaker<'_> {
             match self.side_effects(cpu)? {
                 Ok(may_change) => {
                     let change = Change::Replug { cpu, may_change };
-                    plan.steps.push(PlanStep { essential: false, ..step(tweaks::REPLUG, change) });
+                    plan.steps
+                        .push(PlanStep { essential: false, ..new_step(tweaks::REPLUG, change) });
                 }
                 Err(reason) => plan.skipped.push(skip(reason)),
             }
@@ -274,14 +287,14 @@ impl PlanMaker<'_> {
         if self.machine.cpusets.is_v1() {
             for other in isolate::cpusets_of_others(self.files, &self.machine.cpusets)? {
                 if other.cpus.is_subset(&self.machine.rt) {
-                    let why = "has no other CPUs: unplugging would force its tasks out";
+                    let reason = "has no other CPUs: unplugging would force its tasks out";
                     return Ok(Err(format!(
-                        "CPU {cpu} is not unplugged: the cpuset {} {why}",
+                        "CPU {cpu} is not unplugged: the cpuset {} {reason}",
                         other.path
                     )));
                 }
                 if other.cpus.contains(cpu) {
-                    may_change.push(self.machine.cpusets.file(&other.path, "cpus"));
+                    may_change.push(self.machine.cpusets.file_path(&other.path, "cpus"));
                 }
             }
         }

@@ -46,7 +46,7 @@ impl PartitionRequest {
         }
     }
     /// Whether a tweak is requested.
-    pub(crate) fn includes(&self, tweak: &str) -> bool {
+    pub(crate) fn includes_tweak(&self, tweak: &str) -> bool {
         !self.without.iter().any(|name| name == tweak)
     }
 
@@ -88,10 +88,11 @@ pub(crate) fn parse_cpus(text: &str) -> Result<CpuSet, CpuSetError> {
     let text = text.trim();
     let mut words = text.split(',');
     let first = words.next().unwrap_or_default();
-    let others: Vec<&str> = words.collect();
+    let other_words: Vec<&str> = words.collect();
     let hex = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_hexdigit());
-    let grouped =
-        !others.is_empty() && hex(first) && others.iter().all(|word| word.len() == 8 && hex(word));
+    let grouped = !other_words.is_empty()
+        && hex(first)
+        && other_words.iter().all(|word| word.len() == 8 && hex(word));
     if grouped || text.starts_with("0x") || text.starts_with("0X") {
         CpuSet::from_mask(text)
     } else {
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn n_stands_for_the_last_present_cpu() {
-        let files = FakeFiles::new().with("/sys/devices/system/cpu/present", "0-3\n");
+        let files = FakeFiles::new().with_file("/sys/devices/system/cpu/present", "0-3\n");
         let list = |text: &str| parse_cpus_on(&files, text).map(|cpus| cpus.to_string());
         assert_eq!(
             [list("N"), list("1-N"), list("0,2-N")].map(Result::unwrap),

@@ -85,7 +85,7 @@ pub struct TaskActivity {
 }
 
 /// Samples these CPUs for an interval. `members` are the threads of the partition.
-pub fn sample(
+pub fn sample_cpus(
     files: &dyn Files,
     cpus: &CpuSet,
     members: &HashSet<i32>,
@@ -94,7 +94,7 @@ pub fn sample(
     let begin = Instant::now();
     let before = KernelReading::read(files);
     let mut watch = SamplingWatch::new(files, cpus);
-    watch.look(false);
+    watch.read_threads(false);
     let mut samples = 0;
     while samples < MAX_SAMPLES {
         let left = sampling.interval.to_std().saturating_sub(begin.elapsed());
@@ -102,13 +102,13 @@ pub fn sample(
             break;
         }
         std::thread::sleep(sampling.period.to_std().max(Duration::from_millis(1)).min(left));
-        watch.look(true);
+        watch.read_threads(true);
         samples += 1;
     }
     let after = KernelReading::read(files);
     let interval = Nanos(i64::try_from(begin.elapsed().as_nanos()).unwrap_or(i64::MAX));
-    let cpus = cpus.iter().map(|cpu| after.since(&before, cpu)).collect();
-    let (tasks, tasks_left_out) = match usage(files, "self") {
+    let cpus = cpus.iter().map(|cpu| after.activity_since(&before, cpu)).collect();
+    let (tasks, tasks_left_out) = match read_usage(files, "self") {
         Some(_) => watch.busy_tasks(members),
         None => (
             Fact::Unavailable(
@@ -132,12 +132,12 @@ impl KernelReading {
         KernelReading {
             interrupts: Interrupts::read(files, "/proc/interrupts"),
             softirqs: Interrupts::read(files, "/proc/softirqs"),
-            switches: switches(files),
+            switches: read_switches(files),
         }
     }
 
-    fn since(&self, before: &KernelReading, cpu: usize) -> CpuActivity {
-        let interrupts = difference(&before.interrupts, &self.interrupts, cpu);
+    fn activity_since(&self, before: &KernelReading, cpu: usize) -> CpuActivity {
+        let interrupts = interrupts_between(&before.interrupts, &self.interrupts, cpu);
         let timers = |all: Vec<InterruptActivity>| {
             all.iter().filter(|one| is_timer(one)).map(|one| one.count).sum()
         };
@@ -155,7 +155,7 @@ impl KernelReading {
             timer_interrupts: interrupts.clone().map(timers),
             context_switches,
             interrupts,
-            softirqs: difference(&before.softirqs, &self.softirqs, cpu),
+            softirqs: interrupts_between(&before.softirqs, &self.softirqs, cpu),
         }
     }
 }
@@ -165,7 +165,7 @@ fn is_timer(one: &InterruptActivity) -> bool {
     one.id == "LOC" || one.name.ends_with("_timer") || one.name.ends_with("-timer")
 }
 
-fn difference(
+fn interrupts_between(
     before: &Fact<Interrupts>,
     after: &Fact<Interrupts>,
     cpu: usize,
@@ -173,21 +173,25 @@ fn difference(
     let (Fact::Known(before), Fact::Known(after)) = (before, after) else {
         return after.clone().map(|_| Vec::new());
     };
-    let came = |line: &crate::environment::InterruptLine| {
+    let line_activity = |line: &crate::environment::InterruptLine| {
         let old = before
             .lines
             .iter()
             .find(|old| old.id == line.id)
-            .and_then(|old| before.count(old, cpu));
-        let count = after.count(line, cpu)?.saturating_sub(old.unwrap_or(0));
-        (count > 0).then(|| InterruptActivity { id: line.id.clone(), name: line.name(), count })
+            .and_then(|old| before.count_on(old, cpu));
+        let count = after.count_on(line, cpu)?.saturating_sub(old.unwrap_or(0));
+        (count > 0).then(|| InterruptActivity {
+            id: line.id.clone(),
+            name: line.requester_name(),
+            count,
+        })
     };
-    Fact::Known(after.lines.iter().filter_map(came).collect())
+    Fact::Known(after.lines.iter().filter_map(line_activity).collect())
 }
 
 /// The ninth field of a `cpuN` line: the number of time slices run there
 /// (Documentation/scheduler/sched-stats.rst).
-fn switches(files: &dyn Files) -> Fact<HashMap<usize, u64>> {
+fn read_switches(files: &dyn Files) -> Fact<HashMap<usize, u64>> {
     let path = "/proc/schedstat";
     let line = |line: &str| {
         let (name, fields) = line.split_once(' ')?;
@@ -231,23 +235,28 @@ impl<'a> SamplingWatch<'a> {
 
     /// Reads every thread once; counts those that ran since the last sample and are on one of the
     /// CPUs.
-    fn look(&mut self, count: bool) {
+    fn read_threads(&mut self, count: bool) {
         // A sample without a readable /proc sees no task, but counts.
         let mut now = HashMap::new();
         for tid in tasks::all_threads(self.files).unwrap_or_default() {
-            let Ok(stat) = tasks::stat(self.files, tid) else { continue };
-            let usage = usage(self.files, tid);
+            let Ok(stat) = tasks::read_stat(self.files, tid) else { continue };
+            let usage = read_usage(self.files, tid);
             // A thread that was not in the last sample began since.
             let before = self.last.get(&stat.id).copied().unwrap_or(Some(TaskUsage::default()));
             now.insert(stat.id, usage);
             if count && self.cpus.contains(stat.last_cpu) {
-                self.ran(stat, before, usage);
+                self.note_run(stat, before, usage);
             }
         }
         self.last = now;
     }
 
-    fn ran(&mut self, stat: tasks::TaskStat, before: Option<TaskUsage>, now: Option<TaskUsage>) {
+    fn note_run(
+        &mut self,
+        stat: tasks::TaskStat,
+        before: Option<TaskUsage>,
+        now: Option<TaskUsage>,
+    ) {
         let (Some(before), Some(now)) = (before, now) else { return };
         if now == before {
             return;
@@ -265,13 +274,13 @@ impl<'a> SamplingWatch<'a> {
 
     fn busy_tasks(self, members: &HashSet<i32>) -> (Fact<Vec<TaskActivity>>, usize) {
         let mut tasks: Vec<TaskActivity> =
-            self.busy_tasks.into_values().map(|visitor| describe(visitor, members)).collect();
+            self.busy_tasks.into_values().map(|visitor| describe_task(visitor, members)).collect();
         tasks.sort_by_key(|task| (std::cmp::Reverse(task.seen), task.tid));
         (Fact::Known(tasks), self.left_out)
     }
 }
 
-fn describe(visitor: BusyTask, members: &HashSet<i32>) -> TaskActivity {
+fn describe_task(visitor: BusyTask, members: &HashSet<i32>) -> TaskActivity {
     let BusyTask { stat, seen, used } = visitor;
     TaskActivity {
         tid: stat.id.tid,
@@ -285,7 +294,7 @@ fn describe(visitor: BusyTask, members: &HashSet<i32>) -> TaskActivity {
     }
 }
 
-fn usage(files: &dyn Files, tid: impl std::fmt::Display) -> Option<TaskUsage> {
+fn read_usage(files: &dyn Files, tid: impl std::fmt::Display) -> Option<TaskUsage> {
     let text = files.read(&format!("/proc/{tid}/schedstat")).ok()?;
     let mut fields = text.split_whitespace();
     let run = fields.next()?.parse().ok()?;

@@ -1,11 +1,11 @@
 //! The settings in force, and the tasks that still run in the partition.
 
 use super::cpusets::Cpusets;
-use super::pending::{Pending, pending};
+use super::pending::{Pending, pending_journals};
 use crate::files::Files;
 use crate::journal::record::{CgroupVersion, ChangePurpose, JournalAction, PartitionNote};
 use crate::journal::saved::{ChangeOutcome, SavedJournal};
-use crate::journal::value::{meaning, same};
+use crate::journal::value::{is_same_value, normalize_value};
 use crate::journal::{JournalError, Store, read_all, tasks};
 use punctual_core::Fact;
 use serde::Serialize;
@@ -43,22 +43,22 @@ pub struct InForce {
 }
 
 /// The existing partition; `None` if there is none.
-pub fn status(
+pub fn partition_status(
     files: &dyn Files,
     store: &dyn Store,
 ) -> Result<Option<PartitionStatus>, JournalError> {
-    let standing = pending(store, files)?;
+    let standing = pending_journals(store, files)?;
     let find = |pending: &Pending| matches!(pending.purpose, Some(ChangePurpose::Partition(_)));
     let Some(journal) = standing.into_iter().find(find) else { return Ok(None) };
     let saved = read_all(store)?;
     let Some(saved) = saved.iter().find(|saved| journal.journal.ends_with(&saved.name)) else {
         return Ok(None);
     };
-    let Some(note) = saved.partition().cloned() else { return Ok(None) };
+    let Some(note) = saved.partition_note().cloned() else { return Ok(None) };
     let rt = format!("{}/{}", note.hierarchy.mount, note.rt);
     let members =
         tasks::threads_in(files, &note.hierarchy, &rt).unwrap_or_default().into_iter().collect();
-    let in_force = settings(files, saved);
+    let in_force = settings_in_force(files, saved);
     let kind = match note.hierarchy.version {
         CgroupVersion::V1 => Fact::NotAsked,
         CgroupVersion::V2 => files.read_trimmed(&format!("{rt}/cpuset.cpus.partition")).into(),
@@ -67,8 +67,8 @@ pub fn status(
     Ok(Some(PartitionStatus { journal, note, kind, in_force, without_rt_budget, members }))
 }
 
-fn settings(files: &dyn Files, saved: &SavedJournal) -> Vec<InForce> {
-    let made = |entry: &&crate::journal::saved::SavedChange| {
+fn settings_in_force(files: &dyn Files, saved: &SavedJournal) -> Vec<InForce> {
+    let is_applied = |entry: &&crate::journal::saved::SavedChange| {
         matches!(entry.outcome, ChangeOutcome::Applied(_)) && !entry.undone
     };
     let setting = |entry: &crate::journal::saved::SavedChange| {
@@ -78,8 +78,8 @@ fn settings(files: &dyn Files, saved: &SavedJournal) -> Vec<InForce> {
             return None;
         };
         let set_to = did.now.clone().unwrap_or_else(|| write.new.clone());
-        let holds: Fact<String> = files.read(&write.path).map(|text| meaning(&text)).into();
-        let in_force = holds.known().is_some_and(|now| same(now, &set_to));
+        let holds: Fact<String> = files.read(&write.path).map(|text| normalize_value(&text)).into();
+        let in_force = holds.known_value().is_some_and(|now| is_same_value(now, &set_to));
         Some(InForce {
             step: entry.intent.step.clone(),
             path: write.path.clone(),
@@ -88,7 +88,7 @@ fn settings(files: &dyn Files, saved: &SavedJournal) -> Vec<InForce> {
             in_force,
         })
     };
-    saved.entries.iter().filter(made).filter_map(setting).collect()
+    saved.entries.iter().filter(is_applied).filter_map(setting).collect()
 }
 
 /// With CONFIG_RT_GROUP_SCHED a version 1 `cpu` cgroup has no real-time budget by default

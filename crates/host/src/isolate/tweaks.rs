@@ -13,8 +13,8 @@ use super::Refusal;
 use super::machine::MachineSplit;
 use crate::files::Files;
 use crate::journal::record::KernelWrite;
-use crate::journal::value::{meaning, same};
-use punctual_core::words::nearest;
+use crate::journal::value::{is_same_value, normalize_value};
+use punctual_core::words::nearest_word;
 
 /// The tweak that takes the partition out of the scheduler's balancing.
 pub const LOAD_BALANCE: &str = "load-balance";
@@ -59,9 +59,9 @@ pub struct Draft {
 impl Draft {
     /// Requests a value of a file; adds no write if it already has it. A file that is missing or
     /// unreadable is omitted with that reason.
-    pub(crate) fn want(&mut self, files: &dyn Files, path: &str, value: &str) {
+    pub(crate) fn request_value(&mut self, files: &dyn Files, path: &str, value: &str) {
         match files.read(path) {
-            Ok(text) if same(&text, value) => {}
+            Ok(text) if is_same_value(&text, value) => {}
             Ok(text) => self.write(None, path, &text, value),
             Err(error) if error.is_missing() => {
                 self.skipped.push(format!("this kernel has no {path}"))
@@ -72,7 +72,7 @@ impl Draft {
 
     /// A write to a file that holds `old`.
     pub fn write(&mut self, about: Option<String>, path: &str, old: &str, new: &str) {
-        self.writes.push((about, KernelWrite::new(path, meaning(old), new)));
+        self.writes.push((about, KernelWrite::new(path, normalize_value(old), new)));
     }
 
     /// Requests that a file with a CPU mask excludes the partition's CPUs.
@@ -92,28 +92,28 @@ impl Draft {
 }
 
 /// All tweaks, in order of execution.
-pub fn all() -> impl Iterator<Item = &'static Tweak> {
+pub fn all_tweaks() -> impl Iterator<Item = &'static Tweak> {
     TABLE.iter()
 }
 
 /// The tweak with this name.
-pub fn find(name: &str) -> Option<&'static Tweak> {
-    all().find(|tweak| tweak.name == name)
+pub(crate) fn find_tweak(name: &str) -> Option<&'static Tweak> {
+    all_tweaks().find(|tweak| tweak.name == name)
 }
 
 /// Refuses names of unknown tweaks.
-pub fn check(names: &[String]) -> Result<(), Refusal> {
-    let unknown = names.iter().find(|name| find(name).is_none());
+pub(crate) fn check_names(names: &[String]) -> Result<(), Refusal> {
+    let unknown = names.iter().find(|name| find_tweak(name).is_none());
     unknown.map_or(Ok(()), |name| {
-        let near = nearest(name, all().map(|tweak| tweak.name));
+        let near = nearest_word(name, all_tweaks().map(|tweak| tweak.name));
         Err(Refusal::UnknownTweak { name: name.clone(), near })
     })
 }
 
 /// The table as Markdown, as in docs/reference/isolate.md.
-pub fn markdown() -> String {
+pub fn format_markdown() -> String {
     let mut text = String::from("| tweak | what it does | in the kernel |\n|---|---|---|\n");
-    for tweak in all() {
+    for tweak in all_tweaks() {
         text += &format!("| `{}` | {} | {} |\n", tweak.name, tweak.doc, tweak.source);
     }
     text
@@ -134,7 +134,7 @@ const TABLE: [Tweak; 20] = [
         doc: "Moves each interrupt off the partition's CPUs, and lists those that cannot be moved.",
         source: "kernel/irq/proc.c, irq_affinity_list_proc_write",
         phase: TweakPhase::First,
-        settings: irq::affinity,
+        settings: irq::move_interrupts,
     },
     Tweak {
         name: "default-irq-affinity",
@@ -149,14 +149,14 @@ const TABLE: [Tweak; 20] = [
               (XPS) masks.",
         source: "net/core/net-sysfs.c, store_rps_map and xps_cpus_store",
         phase: TweakPhase::First,
-        settings: net::masks,
+        settings: net::limit_queue_masks,
     },
     Tweak {
         name: "workqueue-unbound",
         doc: "Keeps the workers of unbound workqueues off the partition's CPUs.",
         source: "kernel/workqueue.c, workqueue_set_unbound_cpumask",
         phase: TweakPhase::First,
-        settings: workqueue::unbound,
+        settings: workqueue::limit_unbound,
     },
     Tweak {
         name: "workqueue-writeback",
@@ -164,7 +164,7 @@ const TABLE: [Tweak; 20] = [
               affinity where the kernel has that setting (before 6.6).",
         source: "kernel/workqueue.c, wq_cpumask_store; mm/backing-dev.c, bdi_wq",
         phase: TweakPhase::First,
-        settings: workqueue::writeback,
+        settings: workqueue::limit_writeback,
     },
     Tweak {
         name: "workqueue-block",
@@ -172,14 +172,14 @@ const TABLE: [Tweak; 20] = [
               the partition's CPUs.",
         source: "kernel/workqueue.c, workqueue_sysfs_register; block/blk-cgroup.c",
         phase: TweakPhase::First,
-        settings: workqueue::others,
+        settings: workqueue::limit_others,
     },
     Tweak {
         name: "rt-throttling",
         doc: "Lets real-time tasks use all CPU time: `sched_rt_runtime_us` −1.",
         source: "kernel/sched/rt.c, sched_rt_handler",
         phase: TweakPhase::First,
-        settings: sched::throttling,
+        settings: sched::disable_throttling,
     },
     Tweak {
         name: "tick-deferment",
@@ -202,7 +202,7 @@ const TABLE: [Tweak; 20] = [
               `kernel.watchdog` 0 where the kernel has no mask.",
         source: "kernel/watchdog.c, proc_watchdog_cpumask",
         phase: TweakPhase::First,
-        settings: sched::watchdog,
+        settings: sched::limit_watchdog,
     },
     Tweak {
         name: "machine-check",
@@ -216,7 +216,7 @@ const TABLE: [Tweak; 20] = [
         doc: "Updates the vm statistics of each CPU only every 1,000 s: `vm.stat_interval`.",
         source: "mm/vmstat.c, vmstat_shepherd",
         phase: TweakPhase::First,
-        settings: memory::vmstat,
+        settings: memory::slow_vmstat,
     },
     Tweak {
         name: "transparent-hugepages",
@@ -231,7 +231,7 @@ const TABLE: [Tweak; 20] = [
         doc: "Stops kernel same-page merging (KSM) if it runs: `ksm/run` 0.",
         source: "mm/ksm.c, run_store",
         phase: TweakPhase::First,
-        settings: memory::ksm,
+        settings: memory::stop_ksm,
     },
     Tweak {
         name: "numa-balancing",
@@ -253,7 +253,7 @@ const TABLE: [Tweak; 20] = [
         doc: "Sets the frequency governor of the partition's CPUs to `performance`.",
         source: "drivers/cpufreq/cpufreq.c, store_scaling_governor",
         phase: TweakPhase::Last,
-        settings: power::governor,
+        settings: power::set_governor,
     },
     Tweak {
         name: "idle-states",

@@ -5,7 +5,7 @@ use super::record::{
     JournalEvent, KernelWrite, NotMoved, TaskAffinity, TaskPlace,
 };
 use super::tasks::{self, Membership, TaskStat};
-use super::value::{meaning, same};
+use super::value::{is_same_value, normalize_value};
 use super::{Journal, JournalError, Store};
 use crate::files::{FileError, Files};
 use serde::Serialize;
@@ -57,7 +57,7 @@ pub struct StepResult {
 }
 
 impl ChangeResult {
-    fn refused(error: &FileError) -> ChangeResult {
+    fn from_error(error: &FileError) -> ChangeResult {
         ChangeResult::Refused { errno: error.errno(), why: error.source.to_string() }
     }
     /// Whether the file has the requested value now.
@@ -76,28 +76,28 @@ impl Journal<'_> {
         requested: KernelWrite,
     ) -> Result<ChangeResult, JournalError> {
         let current = match files.read(&requested.path) {
-            Ok(text) => meaning(&text),
-            Err(error) => return Ok(ChangeResult::refused(&error)),
+            Ok(text) => normalize_value(&text),
+            Err(error) => return Ok(ChangeResult::from_error(&error)),
         };
-        if same(&current, &requested.new) {
+        if is_same_value(&current, &requested.new) {
             return Ok(ChangeResult::Already);
         }
         let mut write = requested;
-        if !same(&current, &write.old) {
+        if !is_same_value(&current, &write.old) {
             write.undo = if write.undo.is_empty() { Vec::new() } else { vec![current.clone()] };
             write.old = current.clone();
         }
         let (path, new) = (write.path.clone(), write.new.clone());
-        let of = self.announce(step, JournalAction::Write(write))?;
+        let intent_seq = self.append_intent(step, JournalAction::Write(write))?;
         let written = files.write(&path, &new);
-        let now = files.read(&path).ok().map(|text| meaning(&text));
-        let unchanged = now.as_deref().map_or(written.is_err(), |now| same(now, &current));
+        let now = files.read(&path).ok().map(|text| normalize_value(&text));
+        let unchanged = now.as_deref().map_or(written.is_err(), |now| is_same_value(now, &current));
         match written {
-            Err(error) if unchanged => self.refuse(of, &error),
+            Err(error) if unchanged => self.append_refusal(intent_seq, &error),
             // A failed write can nevertheless have changed the file.
             Err(_) | Ok(()) => {
-                self.append(JournalEvent::Applied(Applied {
-                    of,
+                self.append_event(JournalEvent::Applied(Applied {
+                    of: intent_seq,
                     now: now.clone(),
                     not_moved: Vec::new(),
                 }))?;
@@ -118,15 +118,15 @@ impl Journal<'_> {
         hierarchy: &Hierarchy,
         path: &str,
     ) -> Result<ChangeResult, JournalError> {
-        let of = self.announce(
+        let intent_seq = self.append_intent(
             step,
             JournalAction::MakeCgroup { hierarchy: hierarchy.clone(), path: path.to_owned() },
         )?;
         match files.create_dir(path) {
             Ok(()) => self
-                .done(of)
+                .append_applied(intent_seq)
                 .map(|()| ChangeResult::Changed { old: String::new(), now: path.to_owned() }),
-            Err(error) => self.refuse(of, &error),
+            Err(error) => self.append_refusal(intent_seq, &error),
         }
     }
 
@@ -143,19 +143,19 @@ impl Journal<'_> {
         let old = match files.read_trimmed(path) {
             Ok(text) if listed(&text) => return Ok(ChangeResult::Already),
             Ok(text) => text,
-            Err(error) => return Ok(ChangeResult::refused(&error)),
+            Err(error) => return Ok(ChangeResult::from_error(&error)),
         };
         let (hierarchy, path, controller) =
             (hierarchy.clone(), path.to_owned(), controller.to_owned());
         let (file, word) = (path.clone(), format!("+{controller}"));
-        let of =
-            self.announce(step, JournalAction::EnableController { hierarchy, path, controller })?;
+        let intent_seq = self
+            .append_intent(step, JournalAction::EnableController { hierarchy, path, controller })?;
         match files.write(&file, &word) {
             Ok(()) => {
-                self.done(of)?;
+                self.append_applied(intent_seq)?;
                 Ok(ChangeResult::Changed { old, now: files.read_trimmed(&file).unwrap_or(word) })
             }
-            Err(error) => self.refuse(of, &error),
+            Err(error) => self.append_refusal(intent_seq, &error),
         }
     }
 
@@ -171,13 +171,13 @@ impl Journal<'_> {
         membership: Membership,
     ) -> Result<Vec<NotMoved>, JournalError> {
         let tasks = movers.iter().map(|(_, place)| place.clone()).collect();
-        let of = self.announce(
+        let intent_seq = self.append_intent(
             step,
             JournalAction::MoveTasks { hierarchy: hierarchy.clone(), to: to.to_owned(), tasks },
         )?;
         let mut not_moved = Vec::new();
         for (stat, place) in movers {
-            match tasks::enter(files, hierarchy, to, place.id.tid, membership) {
+            match tasks::move_task(files, hierarchy, to, place.id.tid, membership) {
                 Ok(()) => {}
                 Err(error) if error.errno() == Some(libc::ESRCH) => {}
                 Err(error) => {
@@ -189,8 +189,8 @@ impl Journal<'_> {
                 }
             }
         }
-        self.append(JournalEvent::Applied(Applied {
-            of,
+        self.append_event(JournalEvent::Applied(Applied {
+            of: intent_seq,
             now: None,
             not_moved: not_moved.clone(),
         }))?;
@@ -204,12 +204,12 @@ impl Journal<'_> {
         step: &str,
         tasks: Vec<TaskAffinity>,
     ) -> Result<(), JournalError> {
-        self.announce(step, JournalAction::NoteAffinities { tasks }).map(drop)
+        self.append_intent(step, JournalAction::NoteAffinities { tasks }).map(drop)
     }
 
     /// Takes a CPU offline and online again, and restores these files if the kernel changed them
     /// meanwhile.
-    pub(crate) fn replug(
+    pub(crate) fn replug_cpu(
         &mut self,
         files: &dyn Files,
         step: &str,
@@ -218,13 +218,15 @@ impl Journal<'_> {
     ) -> Result<ChangeResult, JournalError> {
         let switch = online_file(cpu);
         let value = |path: &String| {
-            Some(FileValue { path: path.clone(), value: meaning(&files.read(path).ok()?) })
+            Some(FileValue { path: path.clone(), value: normalize_value(&files.read(path).ok()?) })
         };
         let side_effects: Vec<FileValue> = may_change.iter().filter_map(value).collect();
-        let of =
-            self.announce(step, JournalAction::Replug { cpu, side_effects: side_effects.clone() })?;
+        let intent_seq = self.append_intent(
+            step,
+            JournalAction::Replug { cpu, side_effects: side_effects.clone() },
+        )?;
         if let Err(error) = files.write(&switch, "0") {
-            return self.refuse(of, &error);
+            return self.append_refusal(intent_seq, &error);
         }
         if let Err(error) = bring_online(files, cpu) {
             // Not recorded as done: undo checks the CPU itself and tries again.
@@ -233,8 +235,8 @@ impl Journal<'_> {
             });
         }
         let wrong: Vec<FileError> =
-            side_effects.iter().filter_map(|file| fix(files, file).err()).collect();
-        self.done(of)?;
+            side_effects.iter().filter_map(|file| restore_value(files, file).err()).collect();
+        self.append_applied(intent_seq)?;
         Ok(match wrong.first() {
             // Undo tries it once more.
             Some(error) => ChangeResult::Refused {
@@ -255,23 +257,23 @@ impl Journal<'_> {
         action: JournalAction,
         now: Option<String>,
     ) -> Result<(), JournalError> {
-        let of = self.announce(step, action)?;
-        let applied = Applied { of, now, not_moved: Vec::new() };
-        self.append(JournalEvent::Applied(applied)).map(drop)
+        let intent_seq = self.append_intent(step, action)?;
+        let applied = Applied { of: intent_seq, now, not_moved: Vec::new() };
+        self.append_event(JournalEvent::Applied(applied)).map(drop)
     }
 
-    fn announce(&mut self, step: &str, action: JournalAction) -> Result<u64, JournalError> {
-        self.append(JournalEvent::Intent(Intent { step: step.to_owned(), action }))
+    fn append_intent(&mut self, step: &str, action: JournalAction) -> Result<u64, JournalError> {
+        self.append_event(JournalEvent::Intent(Intent { step: step.to_owned(), action }))
     }
 
-    fn done(&mut self, of: u64) -> Result<(), JournalError> {
-        self.append(JournalEvent::Applied(Applied { of, now: None, not_moved: Vec::new() }))
+    fn append_applied(&mut self, of: u64) -> Result<(), JournalError> {
+        self.append_event(JournalEvent::Applied(Applied { of, now: None, not_moved: Vec::new() }))
             .map(drop)
     }
 
-    fn refuse(&mut self, of: u64, error: &FileError) -> Result<ChangeResult, JournalError> {
+    fn append_refusal(&mut self, of: u64, error: &FileError) -> Result<ChangeResult, JournalError> {
         let (errno, why) = (error.errno(), error.source.to_string());
-        self.append(JournalEvent::Refused(ChangeRefusal { of, errno, why: why.clone() }))?;
+        self.append_event(JournalEvent::Refused(ChangeRefusal { of, errno, why: why.clone() }))?;
         Ok(ChangeResult::Refused { errno, why })
     }
 
@@ -284,12 +286,12 @@ impl Journal<'_> {
         files: &dyn Files,
         requested: &[RequestedWrite],
     ) -> Result<Vec<StepResult>, JournalError> {
-        let _lock = super::lock(store)?;
+        let _lock = super::acquire_lock(store)?;
         super::put_aside_stale(store, &super::boot_id(files)?)?;
-        let mut journal = Journal::begin(store, files, ChangePurpose::Fix, false)?;
+        let mut journal = Journal::begin_new(store, files, ChangePurpose::Fix, false)?;
         let mut applied = Vec::new();
         for RequestedWrite { step, path, value } in requested {
-            let old = files.read(path).map(|text| meaning(&text)).unwrap_or_default();
+            let old = files.read(path).map(|text| normalize_value(&text)).unwrap_or_default();
             let effect = journal.write(files, step, KernelWrite::new(path, old, value))?;
             applied.push(StepResult {
                 step: step.clone(),
@@ -299,12 +301,12 @@ impl Journal<'_> {
             });
         }
         if applied.iter().any(|one| matches!(one.effect, ChangeResult::Changed { .. })) {
-            journal.ready()?;
+            journal.mark_ready()?;
         } else {
-            store.remove(journal.name()).map_err(super::in_store(
+            store.remove(journal.file_name()).map_err(super::in_store(
                 store,
                 "remove",
-                journal.name(),
+                journal.file_name(),
             ))?;
         }
         Ok(applied)
@@ -353,9 +355,9 @@ pub(super) fn write_with_retries(
 }
 
 /// Restores a file's former value, if it has changed. A file that is gone needs nothing.
-fn fix(files: &dyn Files, file: &FileValue) -> Result<(), FileError> {
+fn restore_value(files: &dyn Files, file: &FileValue) -> Result<(), FileError> {
     match files.read(&file.path) {
-        Ok(now) if same(&now, &file.value) => Ok(()),
+        Ok(now) if is_same_value(&now, &file.value) => Ok(()),
         Ok(_) => files.write(&file.path, &file.value),
         Err(error) if error.is_missing() => Ok(()),
         Err(error) => Err(error),

@@ -194,7 +194,7 @@ impl KernelWrite {
     }
 
     /// A write to a file in a cgroup of our own: it is removed with that, and needs no undo.
-    pub fn inside(path: String, new: String) -> KernelWrite {
+    pub(crate) fn without_undo(path: String, new: String) -> KernelWrite {
         KernelWrite { path, old: String::new(), new, undo: Vec::new(), settles: None }
     }
 }

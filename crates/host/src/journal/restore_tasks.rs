@@ -29,14 +29,14 @@ pub enum Return {
 
 /// The former cgroups of the tasks of a journal, and the cgroups that the journal created.
 #[derive(Debug, Default)]
-pub struct TaskOrigins {
+pub(crate) struct TaskOrigins {
     from: HashMap<TaskId, String>,
     made: HashSet<String>,
 }
 
 impl TaskOrigins {
     /// Collects the origins from a journal.
-    pub fn of(journal: &SavedJournal) -> TaskOrigins {
+    pub(crate) fn from_journal(journal: &SavedJournal) -> TaskOrigins {
         let mut origins = TaskOrigins::default();
         for entry in journal
             .entries
@@ -62,7 +62,7 @@ impl TaskOrigins {
     fn origin_of(&self, files: &dyn Files, hierarchy: &Hierarchy, tid: i32) -> String {
         let mut next = tid;
         for _ in 0..MAX_GENERATIONS {
-            let Ok(stat) = tasks::stat(files, next) else { break };
+            let Ok(stat) = tasks::read_stat(files, next) else { break };
             if let Some(home) = self.from.get(&stat.id).filter(|home| files.exists(home)) {
                 return home.clone();
             }
@@ -72,7 +72,7 @@ impl TaskOrigins {
     }
 
     /// Moves one task back from the cgroup into which this journal's changes moved it.
-    pub fn send(
+    pub(crate) fn send_back(
         &self,
         files: &dyn Files,
         hierarchy: &Hierarchy,
@@ -87,7 +87,7 @@ impl TaskOrigins {
             Some(now) if self.made.contains(now) => {
                 let home = if files.exists(&task.from) { &task.from } else { &hierarchy.mount };
                 let entered =
-                    tasks::enter(files, hierarchy, home, task.id.tid, Membership::Process);
+                    tasks::move_task(files, hierarchy, home, task.id.tid, Membership::Process);
                 entered.map_or_else(gone_or_failed, |()| Return::Home { moved: true })
             }
             Some(_) => Return::ChangedSince,
@@ -106,9 +106,9 @@ impl TaskOrigins {
         let mut sent = HashSet::new();
         let mut tries = 1;
         loop {
-            for tid in tasks::members(files, hierarchy, path)? {
+            for tid in tasks::list_members(files, hierarchy, path)? {
                 let home = self.origin_of(files, hierarchy, tid);
-                match tasks::enter(files, hierarchy, &home, tid, Membership::Process) {
+                match tasks::move_task(files, hierarchy, &home, tid, Membership::Process) {
                     Ok(()) => drop(sent.insert(tid)),
                     Err(error) if error.errno() == Some(libc::ESRCH) => {}
                     // A task that is being forked or is ending can be refused for a moment.
@@ -155,7 +155,7 @@ pub(crate) fn restore_affinity(
     if !tasks::is_alive(files, task.id) {
         return Return::Gone;
     }
-    let now = match tasks::affinity(files, task.id.tid) {
+    let now = match tasks::read_affinity(files, task.id.tid) {
         Ok(now) => now,
         Err(error) => return gone_or_failed(error),
     };
@@ -163,7 +163,7 @@ pub(crate) fn restore_affinity(
         return Return::Home { moved: false };
     }
     // A kernel thread that was noted during its creation: the kernel has bound it since.
-    let is_bound = tasks::stat(files, task.id.tid).is_ok_and(|stat| stat.is_bound());
+    let is_bound = tasks::read_stat(files, task.id.tid).is_ok_and(|stat| stat.is_bound());
     if is_bound || !note.is_some_and(|note| left_by_a_move(note, &task.cpus, &now)) {
         return Return::ChangedSince;
     }

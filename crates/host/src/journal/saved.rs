@@ -68,7 +68,7 @@ impl SavedJournal {
         for (place, line) in lines.enumerate() {
             saved.reject_newer(name, line)?;
             match serde_json::from_slice::<JournalRecord>(line) {
-                Ok(record) => saved.take(record),
+                Ok(record) => saved.apply_record(record),
                 Err(_) => saved.damaged.push(place + 1),
             }
         }
@@ -93,7 +93,7 @@ impl SavedJournal {
         }
     }
 
-    fn take(&mut self, record: JournalRecord) {
+    fn apply_record(&mut self, record: JournalRecord) {
         self.next_seq = self.next_seq.max(record.seq.saturating_add(1));
         match record.event {
             JournalEvent::Begin(begin) => self.begin = Some(begin),
@@ -106,32 +106,32 @@ impl SavedJournal {
                 });
             }
             JournalEvent::Applied(applied) => {
-                if let Some(entry) = self.entry(applied.of) {
+                if let Some(entry) = self.find_entry(applied.of) {
                     entry.outcome = ChangeOutcome::Applied(applied);
                 }
             }
             JournalEvent::Refused(refusal) => {
-                if let Some(entry) = self.entry(refusal.of) {
+                if let Some(entry) = self.find_entry(refusal.of) {
                     entry.outcome = ChangeOutcome::Refused(refusal);
                 }
             }
             JournalEvent::Ready {} => self.ready = true,
             JournalEvent::Undone { of } => {
                 self.undoing = true;
-                if let Some(entry) = self.entry(of) {
+                if let Some(entry) = self.find_entry(of) {
                     entry.undone = true;
                 }
             }
         }
     }
 
-    fn entry(&mut self, seq: u64) -> Option<&mut SavedChange> {
+    fn find_entry(&mut self, seq: u64) -> Option<&mut SavedChange> {
         // The record that it belongs to is nearly always the last one.
         self.entries.iter_mut().rev().find(|entry| entry.seq == seq)
     }
 
     /// Its partition, if it has one.
-    pub fn partition(&self) -> Option<&PartitionNote> {
+    pub(crate) fn partition_note(&self) -> Option<&PartitionNote> {
         match self.begin.as_ref().map(|begin| &begin.purpose) {
             Some(ChangePurpose::Partition(note)) => Some(note),
             _ => None,
@@ -145,24 +145,28 @@ impl SavedJournal {
 }
 
 /// The number in `journal-0001.jsonl`; `None` for a file that is not a journal in use.
-fn number(name: &str) -> Option<u32> {
+fn journal_number(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("journal-")?.strip_suffix(".jsonl")?;
     digits.parse().ok().filter(|_| digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
 pub(super) fn next_name(store: &dyn Store) -> Result<String, JournalError> {
-    let names = store.names().map_err(in_store(store, "list", ""))?;
+    let names = store.file_names().map_err(in_store(store, "list", ""))?;
     // Journals set aside keep their number, so that no two ever share one.
-    let used =
-        names.iter().filter_map(|name| number(name.strip_prefix("stale-").unwrap_or(name))).max();
+    let used = names
+        .iter()
+        .filter_map(|name| journal_number(name.strip_prefix("stale-").unwrap_or(name)))
+        .max();
     Ok(format!("journal-{:04}.jsonl", used.unwrap_or(0).saturating_add(1)))
 }
 
 /// Every journal in use, the oldest first.
 pub fn read_all(store: &dyn Store) -> Result<Vec<SavedJournal>, JournalError> {
-    let names = store.names().map_err(in_store(store, "list", ""))?;
-    let mut journals: Vec<(u32, String)> =
-        names.into_iter().filter_map(|name| number(&name).map(|number| (number, name))).collect();
+    let names = store.file_names().map_err(in_store(store, "list", ""))?;
+    let mut journals: Vec<(u32, String)> = names
+        .into_iter()
+        .filter_map(|name| journal_number(&name).map(|number| (number, name)))
+        .collect();
     journals.sort();
     let read = |(_, name): (u32, String)| {
         let bytes = store.read(&name).map_err(in_store(store, "read", &name))?;
@@ -225,7 +229,7 @@ mod tests {
 
     #[test]
     fn only_journals_in_use_have_a_number() {
-        assert_eq!(number("journal-0012.jsonl"), Some(12));
+        assert_eq!(journal_number("journal-0012.jsonl"), Some(12));
         for other in [
             "lock",
             "journal-.jsonl",
@@ -233,7 +237,7 @@ mod tests {
             "stale-journal-0001.jsonl",
             "journal-99999999999.jsonl",
         ] {
-            assert_eq!(number(other), None, "{other}");
+            assert_eq!(journal_number(other), None, "{other}");
         }
     }
 

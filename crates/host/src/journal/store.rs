@@ -24,7 +24,7 @@ pub struct JournalLock {
 
 impl JournalLock {
     /// The lock of a store that no other process can access.
-    pub fn none() -> JournalLock {
+    pub fn without_file() -> JournalLock {
         JournalLock { _file: None }
     }
 }
@@ -32,17 +32,17 @@ impl JournalLock {
 /// Storage operations of a journal. Each change has reached the disk on return.
 pub trait Store {
     /// Its path, for messages.
-    fn place(&self) -> String;
+    fn store_path(&self) -> String;
     /// Takes the lock; `None` if another process holds it.
-    fn lock(&self) -> io::Result<Option<JournalLock>>;
+    fn try_lock(&self) -> io::Result<Option<JournalLock>>;
     /// The names of all files, sorted; empty if there is no directory yet.
-    fn names(&self) -> io::Result<Vec<String>>;
+    fn file_names(&self) -> io::Result<Vec<String>>;
     /// A whole file, at most [`MAX_JOURNAL_BYTES`].
     fn read(&self, name: &str) -> io::Result<Vec<u8>>;
     /// Appends bytes to a file, which is created if missing.
     fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
     /// Truncates a file to a length.
-    fn cut(&self, name: &str, length: u64) -> io::Result<()>;
+    fn truncate_file(&self, name: &str, length: u64) -> io::Result<()>;
     /// Gives a file another name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     fn remove(&self, name: &str) -> io::Result<()>;
@@ -56,11 +56,11 @@ pub struct JournalDirectory {
 
 impl JournalDirectory {
     /// [`SYSTEM_DIRECTORY`].
-    pub fn system() -> JournalDirectory {
-        JournalDirectory::at(SYSTEM_DIRECTORY)
+    pub fn from_system() -> JournalDirectory {
+        JournalDirectory::from_path(SYSTEM_DIRECTORY)
     }
     /// Another directory, for tests. The first write creates it.
-    pub fn at(path: impl Into<PathBuf>) -> JournalDirectory {
+    pub fn from_path(path: impl Into<PathBuf>) -> JournalDirectory {
         JournalDirectory { path: path.into() }
     }
     /// The path of a file in it.
@@ -70,20 +70,20 @@ impl JournalDirectory {
 
     /// Creates the directory, readable only by its owner, or checks that no other user can write to
     /// the existing one.
-    fn prepare(&self) -> io::Result<()> {
+    fn prepare_directory(&self) -> io::Result<()> {
         match fs::DirBuilder::new().mode(0o700).create(&self.path) {
             Ok(()) => sync_directory(self.path.parent().unwrap_or(Path::new("/"))),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.judge(),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.check_ownership(),
             Err(error) => Err(error),
         }
     }
 
-    fn judge(&self) -> io::Result<()> {
+    fn check_ownership(&self) -> io::Result<()> {
         let meta = fs::symlink_metadata(&self.path)?;
-        let own = rustix::process::geteuid().as_raw();
+        let own_uid = rustix::process::geteuid().as_raw();
         let fault = if !meta.is_dir() {
             "it is not a directory"
-        } else if meta.uid() != own {
+        } else if meta.uid() != own_uid {
             "another user owns it"
         } else if meta.mode() & 0o022 != 0 {
             "others may write to it"
@@ -102,12 +102,12 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 }
 
 impl Store for JournalDirectory {
-    fn place(&self) -> String {
+    fn store_path(&self) -> String {
         self.path.display().to_string()
     }
 
-    fn lock(&self) -> io::Result<Option<JournalLock>> {
-        self.prepare()?;
+    fn try_lock(&self) -> io::Result<Option<JournalLock>> {
+        self.prepare_directory()?;
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
         let file = options.open(self.path_of("lock"))?;
@@ -118,7 +118,7 @@ impl Store for JournalDirectory {
         }
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
+    fn file_names(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
@@ -160,7 +160,7 @@ impl Store for JournalDirectory {
         if new { sync_directory(&self.path) } else { Ok(()) }
     }
 
-    fn cut(&self, name: &str, length: u64) -> io::Result<()> {
+    fn truncate_file(&self, name: &str, length: u64) -> io::Result<()> {
         let file = OpenOptions::new()
             .write(true)
             .custom_flags(libc::O_NOFOLLOW)
@@ -187,20 +187,24 @@ mod tests {
     #[test]
     fn only_one_process_can_lock_the_journals() {
         let place = tempfile::tempdir().unwrap();
-        let store = JournalDirectory::at(place.path().join("run"));
-        assert_eq!(store.names().unwrap(), Vec::<String>::new(), "nothing is made for a mere look");
-        let held = store.lock().unwrap();
+        let store = JournalDirectory::from_path(place.path().join("run"));
+        assert_eq!(
+            store.file_names().unwrap(),
+            Vec::<String>::new(),
+            "nothing is made for a mere look"
+        );
+        let held = store.try_lock().unwrap();
         assert!(held.is_some());
-        assert!(store.lock().unwrap().is_none());
+        assert!(store.try_lock().unwrap().is_none());
         drop(held);
-        assert!(store.lock().unwrap().is_some());
+        assert!(store.try_lock().unwrap().is_some());
         // The lock waits for a reader of the journals.
-        let held = store.lock().unwrap();
+        let held = store.try_lock().unwrap();
         let short = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(100));
             drop(held);
         });
-        assert!(crate::journal::lock(&store).is_ok());
+        assert!(crate::journal::acquire_lock(&store).is_ok());
         short.join().unwrap();
     }
 
@@ -209,7 +213,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let error = JournalDirectory::at(place.path()).lock().unwrap_err().to_string();
+        let error = JournalDirectory::from_path(place.path()).try_lock().unwrap_err().to_string();
         assert!(error.ends_with("cannot be trusted: others may write to it"), "{error}");
     }
 
@@ -222,7 +226,7 @@ mod tests {
             place.path().join("journal-0001.jsonl"),
         )
         .unwrap();
-        let store = JournalDirectory::at(place.path());
+        let store = JournalDirectory::from_path(place.path());
         assert!(store.append("journal-0001.jsonl", b"x").is_err());
         assert!(store.read("journal-0001.jsonl").is_err());
         assert_eq!(fs::read_to_string(place.path().join("victim")).unwrap(), "precious");

@@ -70,14 +70,14 @@ impl TaskStat {
 }
 
 /// Reads a task's `stat`; for a task that is gone, the error's [`FileError::is_missing`] holds.
-pub fn stat(files: &dyn Files, tid: i32) -> Result<TaskStat, FileError> {
+pub fn read_stat(files: &dyn Files, tid: i32) -> Result<TaskStat, FileError> {
     stat_at(files, &format!("/proc/{tid}/stat"))
 }
 
 fn stat_at(files: &dyn Files, path: &str) -> Result<TaskStat, FileError> {
     let text = files.read(path)?;
     TaskStat::parse(&text)
-        .ok_or_else(|| malformed(path, "it does not have the format of proc_pid_stat(5)"))
+        .ok_or_else(|| malformed_error(path, "it does not have the format of proc_pid_stat(5)"))
 }
 
 pub fn own_id(files: &dyn Files) -> Result<TaskId, FileError> {
@@ -87,21 +87,21 @@ pub fn own_id(files: &dyn Files) -> Result<TaskId, FileError> {
 /// Whether a task still lives. One that is ending, or is a zombie, does not: it has left its
 /// cgroup, and the kernel refuses to set its affinity.
 pub fn is_alive(files: &dyn Files, id: TaskId) -> bool {
-    stat(files, id.tid).is_ok_and(|stat| stat.id == id && stat.flags & PF_EXITING == 0)
+    read_stat(files, id.tid).is_ok_and(|stat| stat.id == id && stat.flags & PF_EXITING == 0)
 }
 
-fn malformed(path: &str, why: &str) -> FileError {
+fn malformed_error(path: &str, why: &str) -> FileError {
     let source = io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
     FileError { action: "understand", path: path.to_owned(), source }
 }
 
 /// The CPUs that a task may run on.
-pub fn affinity(files: &dyn Files, tid: i32) -> Result<CpuSet, FileError> {
+pub fn read_affinity(files: &dyn Files, tid: i32) -> Result<CpuSet, FileError> {
     let path = format!("/proc/{tid}/status");
     let text = files.read(&path)?;
     let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     list.and_then(|list| list.trim().parse().ok())
-        .ok_or_else(|| malformed(&path, "it has no Cpus_allowed_list"))
+        .ok_or_else(|| malformed_error(&path, "it has no Cpus_allowed_list"))
 }
 
 /// The numbers of all threads of all processes, ordered by process.
@@ -121,7 +121,7 @@ pub fn threads_of(files: &dyn Files, process: i32) -> Result<Vec<i32>, FileError
 }
 
 /// The directories of a hierarchy's cgroups, a parent before its children.
-pub fn cgroups(files: &dyn Files, mount: &str) -> Result<Vec<String>, FileError> {
+pub fn list_cgroups(files: &dyn Files, mount: &str) -> Result<Vec<String>, FileError> {
     let mut found = vec![mount.to_owned()];
     let mut next = 0;
     while next < found.len() && found.len() < MAX_CGROUPS {
@@ -146,12 +146,12 @@ pub fn cgroups(files: &dyn Files, mount: &str) -> Result<Vec<String>, FileError>
 
 /// The numbers in a cgroup's list of members: threads in version 1 and in threaded cgroups of
 /// version 2, otherwise processes.
-pub fn members(
+pub(crate) fn list_members(
     files: &dyn Files,
     hierarchy: &Hierarchy,
     cgroup: &str,
 ) -> Result<Vec<i32>, FileError> {
-    match numbers(files, &format!("{cgroup}/{}", hierarchy.members_file())) {
+    match read_numbers(files, &format!("{cgroup}/{}", hierarchy.members_file())) {
         // The error of a threaded cgroup: its processes count as members of its domain
         // (kernel/cgroup/cgroup.c, cgroup_procs_start).
         Err(error) if error.errno() == Some(libc::EOPNOTSUPP) => {
@@ -167,25 +167,25 @@ pub(crate) fn threads_in(
     hierarchy: &Hierarchy,
     cgroup: &str,
 ) -> Result<Vec<i32>, FileError> {
-    numbers(files, &format!("{cgroup}/{}", hierarchy.threads_file()))
+    read_numbers(files, &format!("{cgroup}/{}", hierarchy.threads_file()))
 }
 
 /// 0 represents a task of another PID namespace and is omitted.
-fn numbers(files: &dyn Files, path: &str) -> Result<Vec<i32>, FileError> {
+fn read_numbers(files: &dyn Files, path: &str) -> Result<Vec<i32>, FileError> {
     let text = files.read(path)?;
     Ok(text.lines().filter_map(|line| line.trim().parse().ok()).filter(|tid| *tid > 0).collect())
 }
 
-/// The cgroup of each of the [`members`] of all cgroups.
+/// The cgroup of each of the [`list_members`] of all cgroups.
 pub fn cgroup_by_task(
     files: &dyn Files,
     hierarchy: &Hierarchy,
 ) -> Result<HashMap<i32, String>, FileError> {
     let mut places = HashMap::new();
-    for cgroup in cgroups(files, &hierarchy.mount)? {
+    for cgroup in list_cgroups(files, &hierarchy.mount)? {
         // Cgroups can vanish meanwhile. The domain of threaded cgroups also lists their processes,
         // but comes before them.
-        for tid in members(files, hierarchy, &cgroup).unwrap_or_default() {
+        for tid in list_members(files, hierarchy, &cgroup).unwrap_or_default() {
             places.insert(tid, cgroup.clone());
         }
     }
@@ -194,7 +194,7 @@ pub fn cgroup_by_task(
 
 /// Moves a task. In version 1 this is a single thread in any case: to move a process, move each of
 /// its threads.
-pub fn enter(
+pub(crate) fn move_task(
     files: &dyn Files,
     hierarchy: &Hierarchy,
     cgroup: &str,

@@ -9,8 +9,8 @@ use super::report::{ChangedHands, Failed, JournalReport, UndoReport};
 use super::restore_tasks::{Return, TaskOrigins, restore_affinity};
 use super::saved::{ChangeOutcome, SavedChange, SavedJournal, put_aside_stale, read_all};
 use super::tasks;
-use super::value::{meaning, same};
-use super::{Journal, JournalError, Store, boot_id, in_store, lock};
+use super::value::{is_same_value, normalize_value};
+use super::{Journal, JournalError, Store, acquire_lock, boot_id, in_store};
 use crate::files::Files;
 use punctual_core::CpuSet;
 use std::collections::HashMap;
@@ -36,20 +36,20 @@ pub enum IfChanged {
 ///
 /// Can be killed at any moment and repeated. Holds the lock throughout. An error means that the
 /// journals themselves could not be read; values that could not be restored are in the report.
-pub fn undo(
+pub fn undo_journals(
     store: &dyn Store,
     files: &dyn Files,
     if_changed: IfChanged,
     selected: impl Fn(&SavedJournal) -> bool,
 ) -> Result<UndoReport, JournalError> {
-    if store.names().map_err(in_store(store, "list", ""))?.is_empty() {
+    if store.file_names().map_err(in_store(store, "list", ""))?.is_empty() {
         return Ok(UndoReport::default());
     }
-    let _lock = lock(store)?;
+    let _lock = acquire_lock(store)?;
     undo_locked(store, files, if_changed, selected)
 }
 
-/// [`undo`] for callers that already hold the lock.
+/// [`undo_journals`] for callers that already hold the lock.
 pub(crate) fn undo_locked(
     store: &dyn Store,
     files: &dyn Files,
@@ -61,7 +61,7 @@ pub(crate) fn undo_locked(
         ..UndoReport::default()
     };
     for saved in read_all(store)?.iter().rev().filter(|saved| selected(saved)) {
-        report.journals.push(Undoing::new(files, saved, if_changed).run(store)?);
+        report.journals.push(Undoing::new(files, saved, if_changed).undo_all(store)?);
     }
     Ok(report)
 }
@@ -96,11 +96,11 @@ impl<'a> Undoing<'a> {
             damaged,
             ..JournalReport::default()
         };
-        Undoing { files, saved, origins: TaskOrigins::of(saved), if_changed, report }
+        Undoing { files, saved, origins: TaskOrigins::from_journal(saved), if_changed, report }
     }
 
-    fn run(mut self, store: &dyn Store) -> Result<JournalReport, JournalError> {
-        let mut journal = Journal::resume(store, self.saved)?;
+    fn undo_all(mut self, store: &dyn Store) -> Result<JournalReport, JournalError> {
+        let mut journal = Journal::resume_saved(store, self.saved)?;
         let mut all_settled = true;
         // Affinities last: the kernel overwrites them when a cgroup is removed, and refuses CPUs
         // that still belong to a partition.
@@ -116,7 +116,7 @@ impl<'a> Undoing<'a> {
             if self.take_back(entry) {
                 // A full disk must not keep the machine from being restored; without this record a
                 // later undo only checks this change once more.
-                let _ = journal.append(JournalEvent::Undone { of: entry.seq });
+                let _ = journal.append_event(JournalEvent::Undone { of: entry.seq });
             } else {
                 all_settled = false;
             }
@@ -148,12 +148,12 @@ impl<'a> Undoing<'a> {
     fn restore_file(&mut self, write: &KernelWrite, outcome: &ChangeOutcome) -> Settled {
         let Some((last, steps)) = write.undo.split_last() else { return self.nothing_left() };
         let found = match self.files.read(&write.path) {
-            Ok(text) => meaning(&text),
+            Ok(text) => normalize_value(&text),
             // The setting vanished with a freed interrupt or an unplugged device.
             Err(error) if error.is_missing() => return self.nothing_left(),
-            Err(error) => return self.fail(&write.path, error.to_string()),
+            Err(error) => return self.report_failure(&write.path, error.to_string()),
         };
-        if same(&found, &write.old) {
+        if is_same_value(&found, &write.old) {
             return self.nothing_left();
         }
         let recorded = match outcome {
@@ -161,7 +161,10 @@ impl<'a> Undoing<'a> {
             _ => None,
         };
         let expected = recorded.unwrap_or(&write.new);
-        let ours = [expected, &write.new].into_iter().chain(steps).any(|value| same(&found, value));
+        let ours = [expected, &write.new]
+            .into_iter()
+            .chain(steps)
+            .any(|value| is_same_value(&found, value));
         if !ours && !self.may_overwrite(&write.path, expected, &found, &write.old) {
             return self.if_changed == IfChanged::Keep;
         }
@@ -170,13 +173,13 @@ impl<'a> Undoing<'a> {
             let _ = self.files.write(&write.path, step);
             write.settles.iter().for_each(|file| self.wait_for(file));
         }
-        self.put(&write.path, last, &write.old)
+        self.restore_value(&write.path, last, &write.old)
     }
 
     /// Waits briefly for a value that the kernel may set.
     fn wait_for(&self, file: &FileValue) {
         for _ in 0..TRIES {
-            if self.files.read(&file.path).is_ok_and(|now| same(&now, &file.value)) {
+            if self.files.read(&file.path).is_ok_and(|now| is_same_value(&now, &file.value)) {
                 return;
             }
             std::thread::sleep(MOMENT);
@@ -184,19 +187,22 @@ impl<'a> Undoing<'a> {
     }
 
     /// Writes a file's old value and verifies it.
-    fn put(&mut self, path: &str, text: &str, old: &str) -> Settled {
+    fn restore_value(&mut self, path: &str, text: &str, old: &str) -> Settled {
         if let Err(error) = write_with_retries(self.files, path, text) {
-            return self.fail(path, error.to_string());
+            return self.report_failure(path, error.to_string());
         }
         match self.files.read(path) {
-            Ok(now) if same(&now, old) => {
+            Ok(now) if is_same_value(&now, old) => {
                 self.report
                     .restored
                     .push(FileValue { path: path.to_owned(), value: old.to_owned() });
                 true
             }
-            Ok(now) => self.fail(path, format!("it took `{text}` and holds `{}`", meaning(&now))),
-            Err(error) => self.fail(path, error.to_string()),
+            Ok(now) => self.report_failure(
+                path,
+                format!("it took `{text}` and holds `{}`", normalize_value(&now)),
+            ),
+            Err(error) => self.report_failure(path, error.to_string()),
         }
     }
 
@@ -210,12 +216,12 @@ impl<'a> Undoing<'a> {
                 true
             }
             Err(error) => {
-                let inside = tasks::cgroups(self.files, path).unwrap_or_default();
-                let others = inside
+                let inside = tasks::list_cgroups(self.files, path).unwrap_or_default();
+                let other_children = inside
                     .get(1)
                     .map(|first| format!(" (it has a new child, {first})"))
                     .unwrap_or_default();
-                self.fail(path, format!("{error}{others}"))
+                self.report_failure(path, format!("{error}{other_children}"))
             }
         }
     }
@@ -223,11 +229,11 @@ impl<'a> Undoing<'a> {
     fn return_tasks(&mut self, hierarchy: &Hierarchy, to: &str, places: &[TaskPlace]) -> Settled {
         let cgroup_by_task = match tasks::cgroup_by_task(self.files, hierarchy) {
             Ok(cgroup_by_task) => cgroup_by_task,
-            Err(error) => return self.fail(to, error.to_string()),
+            Err(error) => return self.report_failure(to, error.to_string()),
         };
         let mut settled = true;
         for task in places.iter().rev() {
-            match self.origins.send(self.files, hierarchy, task, &cgroup_by_task) {
+            match self.origins.send_back(self.files, hierarchy, task, &cgroup_by_task) {
                 Return::Home { moved } => self.report.tasks_returned += usize::from(moved),
                 Return::Gone => {}
                 Return::ChangedSince => {
@@ -245,7 +251,8 @@ impl<'a> Undoing<'a> {
                     // The process that moved it knows its place better than a journal.
                 }
                 Return::Failed(error) => {
-                    settled = self.fail(&format!("task {}", task.id.tid), error.to_string())
+                    settled =
+                        self.report_failure(&format!("task {}", task.id.tid), error.to_string())
                 }
             }
         }
@@ -255,13 +262,15 @@ impl<'a> Undoing<'a> {
     fn restore_affinities(&mut self, tasks: &[TaskAffinity]) -> Settled {
         let mut settled = true;
         for task in tasks {
-            match restore_affinity(self.files, self.saved.partition(), task) {
+            match restore_affinity(self.files, self.saved.partition_note(), task) {
                 Return::Home { moved } => self.report.affinities_restored += usize::from(moved),
                 Return::Gone => {}
                 Return::ChangedSince => self.report.affinities_left += 1,
                 Return::Failed(error) => {
-                    settled = self
-                        .fail(&format!("the affinity of task {}", task.id.tid), error.to_string());
+                    settled = self.report_failure(
+                        &format!("the affinity of task {}", task.id.tid),
+                        error.to_string(),
+                    );
                 }
             }
         }
@@ -278,7 +287,8 @@ impl<'a> Undoing<'a> {
         });
         let noted: HashMap<i32, &TaskAffinity> =
             noted.flatten().map(|task| (task.id.tid, task)).collect();
-        let (Some(note), Some(kthreadd)) = (self.saved.partition(), noted.get(&KTHREADD)) else {
+        let (Some(note), Some(kthreadd)) = (self.saved.partition_note(), noted.get(&KTHREADD))
+        else {
             return true;
         };
         let left = kthreadd.cpus.intersection(&note.housekeeping);
@@ -291,12 +301,12 @@ impl<'a> Undoing<'a> {
             .filter_map(|name| name.parse::<i32>().ok())
         {
             // A thread that ended since it was listed needs nothing.
-            let Ok(stat) = tasks::stat(self.files, tid) else { continue };
-            let known = noted.get(&tid).is_some_and(|task| task.id == stat.id);
-            let newborn = stat.is_kernel_thread() && !stat.is_bound() && !known;
+            let Ok(stat) = tasks::read_stat(self.files, tid) else { continue };
+            let is_noted = noted.get(&tid).is_some_and(|task| task.id == stat.id);
+            let newborn = stat.is_kernel_thread() && !stat.is_bound() && !is_noted;
             if !newborn
                 || left == kthreadd.cpus
-                || tasks::affinity(self.files, tid).ok().as_ref() != Some(&left)
+                || tasks::read_affinity(self.files, tid).ok().as_ref() != Some(&left)
             {
                 continue;
             }
@@ -311,26 +321,28 @@ impl<'a> Undoing<'a> {
         match self.files.read(path) {
             Ok(text) if listed(&text) => {}
             Ok(_) => return self.nothing_left(),
-            Err(error) => return self.fail(path, error.to_string()),
+            Err(error) => return self.report_failure(path, error.to_string()),
         }
-        let without = format!("without {controller}");
+        let without_controller = format!("without {controller}");
         let user = self.who_uses(path, controller);
         if let Some(user) = user
             && !self.may_overwrite(
                 path,
                 controller,
                 &format!("{controller}, which {user} uses"),
-                &without,
+                &without_controller,
             )
         {
             return self.if_changed == IfChanged::Keep;
         }
         match write_with_retries(self.files, path, &format!("-{controller}")) {
             Ok(()) => {
-                self.report.restored.push(FileValue { path: path.to_owned(), value: without });
+                self.report
+                    .restored
+                    .push(FileValue { path: path.to_owned(), value: without_controller });
                 true
             }
-            Err(error) => self.fail(path, error.to_string()),
+            Err(error) => self.report_failure(path, error.to_string()),
         }
     }
 
@@ -351,11 +363,11 @@ impl<'a> Undoing<'a> {
         match self.files.read_trimmed(&switch) {
             Ok(state) if state == "0" => match bring_online(self.files, cpu) {
                 Ok(()) => self.report.restored.push(FileValue { path: switch, value: "1".into() }),
-                Err(error) => return self.fail(&switch, error.to_string()),
+                Err(error) => return self.report_failure(&switch, error.to_string()),
             },
             Ok(_) => self.report.already += 1,
             Err(error) if error.is_missing() => self.report.already += 1,
-            Err(error) => return self.fail(&switch, error.to_string()),
+            Err(error) => return self.report_failure(&switch, error.to_string()),
         }
         // All of them, also after a failed one.
         let settled: Vec<Settled> =
@@ -365,11 +377,11 @@ impl<'a> Undoing<'a> {
 
     fn restore_side_effect(&mut self, cpu: usize, file: &FileValue) -> Settled {
         let found = match self.files.read(&file.path) {
-            Ok(text) => meaning(&text),
+            Ok(text) => normalize_value(&text),
             Err(error) if error.is_missing() => return true,
-            Err(error) => return self.fail(&file.path, error.to_string()),
+            Err(error) => return self.report_failure(&file.path, error.to_string()),
         };
-        if same(&found, &file.value) {
+        if is_same_value(&found, &file.value) {
             return true;
         }
         // Unplugging leaves a set without the CPU; any other set was written by another process.
@@ -378,7 +390,7 @@ impl<'a> Undoing<'a> {
         if !ours && !self.may_overwrite(&file.path, &expected, &found, &file.value) {
             return self.if_changed == IfChanged::Keep;
         }
-        self.put(&file.path, &file.value, &file.value)
+        self.restore_value(&file.path, &file.value, &file.value)
     }
 
     /// Reports a foreign change; returns whether the old value is to be written anyway.
@@ -400,7 +412,7 @@ impl<'a> Undoing<'a> {
         true
     }
 
-    fn fail(&mut self, path: &str, why: String) -> Settled {
+    fn report_failure(&mut self, path: &str, why: String) -> Settled {
         self.report.failed.push(Failed { path: path.to_owned(), why });
         self.if_changed == IfChanged::Keep
     }

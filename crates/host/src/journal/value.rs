@@ -5,7 +5,7 @@ use punctual_core::CpuSet;
 
 /// The meaning of a file's text: without surrounding white space, and of a choice (`always
 /// [madvise] never`) the word in brackets, which selects it again when written.
-pub fn meaning(text: &str) -> String {
+pub fn normalize_value(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let chosen = |word: &&&str| word.len() > 2 && word.starts_with('[') && word.ends_with(']');
     let mut choices = words.iter().filter(chosen);
@@ -17,13 +17,13 @@ pub fn meaning(text: &str) -> String {
 
 /// Whether two texts of one file are equivalent: equal words, or equal masks (`7` and
 /// `00000000,00000007`).
-pub fn same(one: &str, other: &str) -> bool {
-    let (one, other) = (meaning(one), meaning(other));
-    one == other || mask(&one).is_some_and(|set| mask(&other) == Some(set))
+pub fn is_same_value(one: &str, other: &str) -> bool {
+    let (one, other) = (normalize_value(one), normalize_value(other));
+    one == other || parse_mask(&one).is_some_and(|set| parse_mask(&other) == Some(set))
 }
 
 /// A text as a CPU mask, if it has only hexadecimal words (a list such as `0-3` is none).
-fn mask(text: &str) -> Option<CpuSet> {
+fn parse_mask(text: &str) -> Option<CpuSet> {
     CpuSet::from_mask(text).ok().filter(|_| text.starts_with(|c: char| c.is_ascii_hexdigit()))
 }
 
@@ -34,19 +34,19 @@ mod tests {
 
     #[test]
     fn a_choice_means_its_chosen_word() {
-        assert_eq!(meaning("always [madvise] never\n"), "madvise");
-        assert_eq!(meaning("[one] [two]"), "[one] [two]");
-        assert_eq!(meaning("[x]"), "[x]");
-        assert_eq!(meaning("4096\t131072\t6291456\n"), "4096 131072 6291456");
+        assert_eq!(normalize_value("always [madvise] never\n"), "madvise");
+        assert_eq!(normalize_value("[one] [two]"), "[one] [two]");
+        assert_eq!(normalize_value("[x]"), "[x]");
+        assert_eq!(normalize_value("4096\t131072\t6291456\n"), "4096 131072 6291456");
     }
 
     #[test]
     fn masks_are_the_same_however_many_words_they_are_written_in() {
-        assert!(same("7", "00000000,00000007\n"));
-        assert!(same("", "\n"));
-        assert!(!same("7", "f"));
-        assert!(!same("0-3", "0-2"));
-        assert!(!same("1", "-1"));
+        assert!(is_same_value("7", "00000000,00000007\n"));
+        assert!(is_same_value("", "\n"));
+        assert!(!is_same_value("7", "f"));
+        assert!(!is_same_value("0-3", "0-2"));
+        assert!(!is_same_value("1", "-1"));
     }
 
     proptest! {
@@ -55,8 +55,8 @@ mod tests {
             text in "\\PC{0,40}",
             other in "\\PC{0,40}",
         ) {
-            prop_assert!(same(&text, &text));
-            prop_assert_eq!(same(&text, &other), same(&other, &text));
+            prop_assert!(is_same_value(&text, &text));
+            prop_assert_eq!(is_same_value(&text, &other), is_same_value(&other, &text));
         }
     }
 }

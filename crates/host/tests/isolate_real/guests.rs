@@ -15,7 +15,8 @@ fn in_a_guest(kernel: &str, prepare: &str) {
     ));
     // At its own path, because the build may be under /tmp, which is another one in the guest; and
     // for its libraries.
-    guest.files = vec![punctual_lab::GuestFile::copy(&own, "/usr/bin/isolate-test").unwrap()];
+    guest.files =
+        vec![punctual_lab::GuestFile::from_host_file(&own, "/usr/bin/isolate-test").unwrap()];
     guest.programs = vec![own, "/bin/sleep".into()];
     guest.cpus = 3;
     if every == "1" {

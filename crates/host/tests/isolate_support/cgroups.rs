@@ -361,7 +361,7 @@ impl State {
             self.spread();
             return;
         }
-        self.online = self.online.difference(&CpuSet::single(cpu));
+        self.online = self.online.difference(&CpuSet::from_cpu(cpu));
         let (mount, online) = (self.mount.clone(), self.online.clone());
         if self.v1 {
             let others = self.cgroups.iter_mut().filter(|(path, _)| **path != mount);

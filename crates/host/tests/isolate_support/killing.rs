@@ -88,14 +88,14 @@ pub struct MortalStore<'a> {
 }
 
 impl Store for MortalStore<'_> {
-    fn place(&self) -> String {
-        self.inner.place()
+    fn store_path(&self) -> String {
+        self.inner.store_path()
     }
-    fn lock(&self) -> io::Result<Option<JournalLock>> {
-        self.inner.lock()
+    fn try_lock(&self) -> io::Result<Option<JournalLock>> {
+        self.inner.try_lock()
     }
-    fn names(&self) -> io::Result<Vec<String>> {
-        self.inner.names()
+    fn file_names(&self) -> io::Result<Vec<String>> {
+        self.inner.file_names()
     }
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         self.inner.read(name)
@@ -109,9 +109,9 @@ impl Store for MortalStore<'_> {
         self.fate.meet(half);
         self.inner.append(name, bytes)
     }
-    fn cut(&self, name: &str, length: u64) -> io::Result<()> {
+    fn truncate_file(&self, name: &str, length: u64) -> io::Result<()> {
         self.fate.meet(|| {});
-        self.inner.cut(name, length)
+        self.inner.truncate_file(name, length)
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.fate.meet(|| {});
@@ -139,13 +139,13 @@ impl Memory {
 }
 
 impl Store for Memory {
-    fn place(&self) -> String {
+    fn store_path(&self) -> String {
         "memory".into()
     }
-    fn lock(&self) -> io::Result<Option<JournalLock>> {
-        Ok(Some(JournalLock::none()))
+    fn try_lock(&self) -> io::Result<Option<JournalLock>> {
+        Ok(Some(JournalLock::without_file()))
     }
-    fn names(&self) -> io::Result<Vec<String>> {
+    fn file_names(&self) -> io::Result<Vec<String>> {
         Ok(self.files.borrow().keys().cloned().collect())
     }
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {
@@ -159,7 +159,7 @@ impl Store for Memory {
         files.entry(name.to_owned()).or_default().extend_from_slice(taken);
         if fits { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOSPC)) }
     }
-    fn cut(&self, name: &str, length: u64) -> io::Result<()> {
+    fn truncate_file(&self, name: &str, length: u64) -> io::Result<()> {
         self.files
             .borrow_mut()
             .get_mut(name)

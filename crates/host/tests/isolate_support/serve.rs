@@ -57,7 +57,7 @@ impl State {
                     "{tid} ({}) S {fields} {} 0 {} 0 0\n",
                     task.name,
                     "0 ".repeat(15).trim(),
-                    task.allowed.first()?
+                    task.allowed.first_cpu()?
                 ))
             }
             "status" => {

@@ -14,7 +14,7 @@ pub(crate) fn of_members<const N: usize>(
 ) -> [Option<u32>; N] {
     let mut found = [None; N];
     // Unreadable data ends the search: earlier results are valid.
-    let _ = search(btf, structure, &members, &mut found);
+    let _ = find_members(btf, structure, &members, &mut found);
     found
 }
 
@@ -22,7 +22,12 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
-fn search(btf: &[u8], structure: &str, members: &[&str], found: &mut [Option<u32>]) -> Option<()> {
+fn find_members(
+    btf: &[u8],
+    structure: &str,
+    members: &[&str],
+    found: &mut [Option<u32>],
+) -> Option<()> {
     if u16::from_le_bytes(btf.get(0..2)?.try_into().ok()?) != MAGIC {
         return None;
     }
@@ -55,12 +60,12 @@ fn search(btf: &[u8], structure: &str, members: &[&str], found: &mut [Option<u32
             }
             return Some(());
         }
-        at += trailing(kind, count)?;
+        at += trailing_bytes(kind, count)?;
     }
 }
 
 /// The number of bytes after the head of a type; `None` for an unknown kind.
-fn trailing(kind: u32, count: usize) -> Option<usize> {
+fn trailing_bytes(kind: u32, count: usize) -> Option<usize> {
     Some(match kind {
         // Forward declarations, pointers, type names, qualifiers, functions, floats, type tags.
         2 | 7..=12 | 16 | 18 => 0,

@@ -17,10 +17,10 @@ pub struct GuestProgram {
 }
 
 /// The programs of the run; none if its archives are no longer stored here.
-pub fn programs(made_of: &MadeOf) -> Vec<GuestProgram> {
+pub fn list_programs(made_of: &MadeOf) -> Vec<GuestProgram> {
     let Ok(store) = Artefacts::open() else { return Vec::new() };
     let archives = [Some(&made_of.initramfs), made_of.job.as_ref()].into_iter().flatten();
-    let paths = archives.filter_map(|name| store.find(name).ok().flatten());
+    let paths = archives.filter_map(|name| store.find_by_digest(name).ok().flatten());
     let mut found = Vec::new();
     paths.for_each(|path| read(&path, &mut found));
     found

@@ -42,17 +42,17 @@ const SUPERVISOR_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Executes the other arguments: a word, the directory, and more. Errors go to standard error,
 /// which the connection returns.
-pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
+pub fn run_agent(mut arguments: impl Iterator<Item = OsString>) -> u8 {
     let mut next = || arguments.next().unwrap_or_default();
     let (word, directory, more) = (next(), RunDirectory { path: PathBuf::from(next()) }, next());
-    let done = directory.check().and_then(|()| match word.to_str() {
-        Some("begin") => directory.begin(),
-        Some("supervise") => supervise::supervise(&directory),
-        Some("attach") => attach::attach(
+    let done = directory.check_identity().and_then(|()| match word.to_str() {
+        Some("begin") => directory.start_supervisor(),
+        Some("supervise") => supervise::supervise_run(&directory),
+        Some("attach") => attach::attach_to_run(
             &directory,
             more.to_str().and_then(|more| more.parse().ok()).unwrap_or(0),
         ),
-        Some("status") => directory.status(),
+        Some("status") => directory.print_status(),
         Some("remove") => remove(&directory),
         _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "unknown request")),
     });
@@ -72,13 +72,13 @@ struct RunDirectory {
 }
 
 impl RunDirectory {
-    fn file(&self, name: &str) -> PathBuf {
+    fn file_path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
     /// Checks that the working directory, which the caller verified, is the one named by the path:
     /// it identifies the run in `ps`, and must not lead elsewhere.
-    fn check(&self) -> io::Result<()> {
+    fn check_identity(&self) -> io::Result<()> {
         let (here, named) = (fs::metadata(".")?, fs::symlink_metadata(&self.path)?);
         match (here.dev(), here.ino()) == (named.dev(), named.ino()) {
             true => Ok(()),
@@ -87,22 +87,22 @@ impl RunDirectory {
     }
 
     /// The running program, even if the file at its path has changed.
-    fn program(&self) -> Command {
+    fn program_command(&self) -> Command {
         let mut command = Command::new("/proc/self/exe");
-        command.arg0(self.file("punctual"));
+        command.arg0(self.file_path("punctual"));
         command
     }
 
     /// Starts the supervisor and waits until it holds its lock.
-    fn begin(&self) -> io::Result<()> {
-        self.touch()?;
-        let mut command = self.program();
+    fn start_supervisor(&self) -> io::Result<()> {
+        self.note_contact()?;
+        let mut command = self.program_command();
         command.args([ARGUMENT.as_ref(), "supervise".as_ref(), self.path.as_os_str()]);
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let until = Instant::now() + SUPERVISOR_TIMEOUT;
         while Instant::now() < until {
-            if self.supervisor()?.is_some() {
+            if self.supervisor_pid()?.is_some() {
                 return Ok(());
             }
             if let Some(status) = child.try_wait()? {
@@ -114,11 +114,16 @@ impl RunDirectory {
     }
 
     fn lock_file(&self) -> io::Result<File> {
-        File::options().read(true).write(true).create(true).truncate(false).open(self.file("lock"))
+        File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(self.file_path("lock"))
     }
 
     /// Takes the lock; `None` if another process has it.
-    fn lock(&self) -> io::Result<Option<File>> {
+    fn try_lock(&self) -> io::Result<Option<File>> {
         let file = self.lock_file()?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(file)),
@@ -129,74 +134,78 @@ impl RunDirectory {
 
     /// The process of the live supervisor: the number in the lock file is valid while the lock is
     /// held.
-    fn supervisor(&self) -> io::Result<Option<Pid>> {
-        match self.lock()? {
+    fn supervisor_pid(&self) -> io::Result<Option<Pid>> {
+        match self.try_lock()? {
             Some(_free) => Ok(None),
             None => Ok(self.pid_in("lock")),
         }
     }
 
     /// The process of the run while it runs.
-    fn run(&self) -> io::Result<Option<Pid>> {
-        Ok(self.supervisor()?.and_then(|_| self.pid_in("run.pid")))
+    fn run_pid(&self) -> io::Result<Option<Pid>> {
+        Ok(self.supervisor_pid()?.and_then(|_| self.pid_in("run.pid")))
     }
 
     fn pid_in(&self, name: &str) -> Option<Pid> {
-        fs::read_to_string(self.file(name)).ok()?.trim().parse().ok().and_then(Pid::from_raw)
+        fs::read_to_string(self.file_path(name)).ok()?.trim().parse().ok().and_then(Pid::from_raw)
     }
 
     /// Ends the run as Ctrl-C does, once: a second signal would end it at once without cleanup.
     /// False without a run.
-    fn interrupt(&self) -> io::Result<bool> {
-        if self.file("interrupted").exists() {
+    fn interrupt_run(&self) -> io::Result<bool> {
+        if self.file_path("interrupted").exists() {
             return Ok(true);
         }
-        let Some(run) = self.run()? else { return Ok(false) };
+        let Some(run) = self.run_pid()? else { return Ok(false) };
         kill_process(run, Signal::INT).or_else(gone_already)?;
         // On a disk without room for a file, another signal may follow.
-        let _ = fs::write(self.file("interrupted"), []);
+        let _ = fs::write(self.file_path("interrupted"), []);
         Ok(true)
     }
 
-    fn touch(&self) -> io::Result<()> {
-        fs::write(self.file("contact"), since_boot().as_secs().to_string())
+    fn note_contact(&self) -> io::Result<()> {
+        fs::write(self.file_path("contact"), since_boot().as_secs().to_string())
     }
 
     /// The time since a client was connected.
     fn disconnected_for(&self) -> Duration {
-        let at = fs::read_to_string(self.file("contact")).ok().and_then(|text| text.parse().ok());
+        let at =
+            fs::read_to_string(self.file_path("contact")).ok().and_then(|text| text.parse().ok());
         since_boot().saturating_sub(Duration::from_secs(at.unwrap_or(0)))
     }
 
     /// Writes a file atomically.
     fn write_whole(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let new = self.file(&format!("{name}.new"));
+        let new = self.file_path(&format!("{name}.new"));
         fs::write(&new, bytes)?;
-        fs::rename(new, self.file(name))
+        fs::rename(new, self.file_path(name))
     }
 
     /// How the run ended, once it has.
-    fn ended(&self) -> Option<String> {
-        fs::read_to_string(self.file("ended"))
+    fn read_ending(&self) -> Option<String> {
+        fs::read_to_string(self.file_path("ended"))
             .ok()
             .map(|text| text.trim_end_matches(['\0', '\n']).to_owned())
     }
 
     /// One line for the list of runs.
-    fn status(&self) -> io::Result<()> {
-        let state =
-            match (self.ended(), self.supervisor()?.is_some(), self.file("run.pid").exists()) {
-                (Some(ended), true, _) => format!("ended ({ended}), its bundle can be fetched"),
-                (Some(ended), false, _) => format!("ended ({ended}), its supervisor is gone"),
-                (None, true, true) => "running".to_owned(),
-                (None, true, false) => "starting".to_owned(),
-                (None, false, _) => {
-                    "lost: its supervisor was killed, or the system was restarted".to_owned()
-                }
-            };
-        let of = RunRequest::read(&self.file("order"))
+    fn print_status(&self) -> io::Result<()> {
+        let state = match (
+            self.read_ending(),
+            self.supervisor_pid()?.is_some(),
+            self.file_path("run.pid").exists(),
+        ) {
+            (Some(ended), true, _) => format!("ended ({ended}), its bundle can be fetched"),
+            (Some(ended), false, _) => format!("ended ({ended}), its supervisor is gone"),
+            (None, true, true) => "running".to_owned(),
+            (None, true, false) => "starting".to_owned(),
+            (None, false, _) => {
+                "lost: its supervisor was killed, or the system was restarted".to_owned()
+            }
+        };
+        let experiment_file = RunRequest::read(&self.file_path("order"))
             .map_or_else(|_| "?".to_owned(), |request| request.file);
-        writeln!(io::stdout(), "{of}\t{state}\t{}", self.disconnected_for().as_secs())
+        writeln!(io::stdout(), "{experiment_file}\t{state}\t{}", self.disconnected_for().as_secs())
     }
 }
 
@@ -220,12 +229,12 @@ fn remove_all(path: &Path) -> io::Result<()> {
 const CLEAN_END: Duration = Duration::from_secs(60);
 
 fn remove(directory: &RunDirectory) -> io::Result<()> {
-    directory.interrupt()?;
-    let mut ended = wait_until(CLEAN_END, || Ok(directory.run()?.is_none()))?;
-    if let (false, Some(run)) = (ended, directory.run()?) {
+    directory.interrupt_run()?;
+    let mut ended = wait_until(CLEAN_END, || Ok(directory.run_pid()?.is_none()))?;
+    if let (false, Some(run)) = (ended, directory.run_pid()?) {
         // A second signal ends it at once.
         kill_process(run, Signal::INT).or_else(gone_already)?;
-        ended = wait_until(SUPERVISOR_TIMEOUT, || Ok(directory.run()?.is_none()))?;
+        ended = wait_until(SUPERVISOR_TIMEOUT, || Ok(directory.run_pid()?.is_none()))?;
     }
     if !ended {
         return Err(io::Error::other(format!(
@@ -233,9 +242,9 @@ fn remove(directory: &RunDirectory) -> io::Result<()> {
             CLEAN_END.as_secs()
         )));
     }
-    if let Some(supervisor) = directory.supervisor()? {
+    if let Some(supervisor) = directory.supervisor_pid()? {
         kill_process(supervisor, Signal::TERM).or_else(gone_already)?;
-        wait_until(SUPERVISOR_TIMEOUT, || Ok(directory.supervisor()?.is_none()))?;
+        wait_until(SUPERVISOR_TIMEOUT, || Ok(directory.supervisor_pid()?.is_none()))?;
     }
     remove_all(&directory.path)
 }

@@ -60,14 +60,14 @@ impl Connection {
     /// Connects and queries the system. The connection ends with this process: the pipe to it
     /// closes.
     pub fn open(to: &Destination) -> Result<Connection, SshError> {
-        to.check()?;
-        tools::find("ssh", "openssh-client")
+        to.validate()?;
+        tools::find_program("ssh", "openssh-client")
             .map_err(|why| SshError::new(ErrorPlace::NoClient, why))?;
         let directory = tempfile::Builder::new().prefix("punctual-connection-").tempdir();
         let directory =
             directory.map_err(SshError::local("create a directory in", &std::env::temp_dir()))?;
         lay_out(to, directory.path())?;
-        let mut command = ssh(to, directory.path());
+        let mut command = ssh_command(to, directory.path());
         command.args(["-v", "-M", "-o", "ControlPersist=no", "--", &to.host, PROBE]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut master = command.spawn().map_err(|why| {
@@ -78,19 +78,19 @@ impl Connection {
             let log = Arc::clone(&log);
             std::thread::spawn(move || keep_the_end(stderr, &log));
         }
-        match ask(&mut master) {
+        match read_probe(&mut master) {
             Ok(system) => {
                 Ok(Connection { to: to.clone(), master, log, directory, system: system? })
             }
             Err(ended) => {
-                end(&mut master);
-                let log = text(&log);
+                end_master(&mut master);
+                let log = log_text(&log);
                 Err(match ended {
                     SessionEnd::Silent
                         if !log.contains("debug1: Authentication succeeded")
                             && !log.contains("Authenticated to") =>
                     {
-                        stderr::judge(to, &log)
+                        stderr::judge_failure(to, &log)
                     }
                     SessionEnd::Silent => SshError::new(
                         ErrorPlace::Remote,
@@ -111,31 +111,31 @@ impl Connection {
 
     /// A command of the other system's shell through this connection. It must have the same meaning
     /// in every login shell: words, or `sh -c` with one line in single quotes.
-    pub(crate) fn command(&self, remote: &str) -> Command {
-        let mut command = ssh(&self.to, self.directory.path());
+    pub(crate) fn remote_command(&self, remote: &str) -> Command {
+        let mut command = ssh_command(&self.to, self.directory.path());
         command.args(["-o", "ControlMaster=no", "--", &self.to.host, remote]);
         command
     }
 
-    pub fn to(&self) -> &Destination {
+    pub fn destination(&self) -> &Destination {
         &self.to
     }
 
     /// The error for a command that ended with the connection.
-    pub(crate) fn lost(&self) -> SshError {
-        let words = stderr::last_messages(&text(&self.log));
+    pub(crate) fn lost_error(&self) -> SshError {
+        let words = stderr::last_messages(&log_text(&self.log));
         SshError::new(ErrorPlace::Lost, format!("the connection to {} is lost ({words})", self.to))
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        end(&mut self.master);
+        end_master(&mut self.master);
     }
 }
 
 /// Closing its input ends the remote end; then it is killed for certain.
-fn end(master: &mut Child) {
+fn end_master(master: &mut Child) {
     drop(master.stdin.take());
     let until = Instant::now() + Duration::from_millis(500);
     while Instant::now() < until {
@@ -161,10 +161,10 @@ fn lay_out(to: &Destination, directory: &Path) -> Result<(), SshError> {
         link(path, "identity")?;
         // ssh looks for the public key and a certificate beside the private one.
         for ending in [".pub", "-cert.pub"] {
-            let mut beside = path.clone().into_os_string();
-            beside.push(ending);
-            if Path::new(&beside).is_file() {
-                link(Path::new(&beside), &format!("identity{ending}"))?;
+            let mut sibling_path = path.clone().into_os_string();
+            sibling_path.push(ending);
+            if Path::new(&sibling_path).is_file() {
+                link(Path::new(&sibling_path), &format!("identity{ending}"))?;
             }
         }
     }
@@ -172,7 +172,7 @@ fn lay_out(to: &Destination, directory: &Path) -> Result<(), SshError> {
 }
 
 /// The options of every ssh of this connection. First values count: no configuration weakens them.
-fn ssh(to: &Destination, directory: &Path) -> Command {
+fn ssh_command(to: &Destination, directory: &Path) -> Command {
     let mut command = Command::new("ssh");
     command.current_dir(directory).env("LC_ALL", "C");
     // Ctrl-C is for punctual, not for its connection.
@@ -220,7 +220,7 @@ enum SessionEnd {
 }
 
 /// Reads the answer of the probe; earlier output of the login shell is skipped.
-fn ask(master: &mut Child) -> Result<Result<RemoteSystem, SshError>, SessionEnd> {
+fn read_probe(master: &mut Child) -> Result<Result<RemoteSystem, SshError>, SessionEnd> {
     let stdout = master.stdout.take().ok_or(SessionEnd::Silent)?;
     let (send, lines) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
@@ -241,7 +241,7 @@ fn ask(master: &mut Child) -> Result<Result<RemoteSystem, SshError>, SessionEnd>
             Err(RecvTimeoutError::Timeout) => return Err(SessionEnd::TooLong),
         };
         match &mut answer {
-            Some(answer) if line == END => return Ok(system(answer)),
+            Some(answer) if line == END => return Ok(parse_system(answer)),
             Some(answer) if answer.len() < 16 => answer.push(line),
             None if line == BEGIN => answer = Some(Vec::new()),
             _ => {}
@@ -249,7 +249,7 @@ fn ask(master: &mut Child) -> Result<Result<RemoteSystem, SshError>, SessionEnd>
     }
 }
 
-fn system(answer: &[String]) -> Result<RemoteSystem, SshError> {
+fn parse_system(answer: &[String]) -> Result<RemoteSystem, SshError> {
     let odd = |why: String| Err(SshError::new(ErrorPlace::Remote, why));
     let [kernel, machine, release, node, user, uid, temporary, home] = answer else {
         return odd(format!("unexpected answer of the remote system to uname and id: {answer:?}"));
@@ -280,7 +280,7 @@ fn keep_the_end(mut from: impl Read, into: &Mutex<Vec<u8>>) {
     }
 }
 
-fn text(log: &Mutex<Vec<u8>>) -> String {
+fn log_text(log: &Mutex<Vec<u8>>) -> String {
     // The thread may still be reading the last lines.
     std::thread::sleep(Duration::from_millis(50));
     String::from_utf8_lossy(&log.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()

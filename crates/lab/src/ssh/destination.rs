@@ -30,7 +30,7 @@ fn is_tame(name: &str, more: &str) -> bool {
 
 impl Destination {
     /// Refuses invalid names, and missing files.
-    pub fn check(&self) -> Result<(), SshError> {
+    pub(crate) fn validate(&self) -> Result<(), SshError> {
         let refuse = |message: String| Err(SshError::new(ErrorPlace::Request, message));
         if !is_tame(&self.host, "._:-%") {
             return refuse(format!(
@@ -57,7 +57,7 @@ impl Destination {
 
     /// The destination as a word of a command line, with everything needed to find it again:
     /// `user@host:port,identity=…`.
-    pub fn spelled(&self) -> String {
+    pub(crate) fn to_word(&self) -> String {
         let files = [("identity", &self.identity), ("known_hosts", &self.known_hosts)];
         let files = files
             .into_iter()
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn only_valid_host_and_user_names_are_accepted() {
         for host in ["board", "192.168.0.7", "fe80::1%eth0", "a.b-c_d"] {
-            assert!(to(host, None).check().is_ok(), "{host}");
+            assert!(to(host, None).validate().is_ok(), "{host}");
         }
         for host in [
             "",
@@ -120,11 +120,11 @@ mod tests {
             "\u{430}",
             &"a".repeat(256),
         ] {
-            assert!(to(host, None).check().is_err(), "{host}");
+            assert!(to(host, None).validate().is_err(), "{host}");
         }
-        assert!(to("board", Some("root")).check().is_ok());
+        assert!(to("board", Some("root")).validate().is_ok());
         for user in ["-l", "a b", "$USER", ""] {
-            assert!(to("board", Some(user)).check().is_err(), "{user}");
+            assert!(to("board", Some(user)).validate().is_err(), "{user}");
         }
     }
 
@@ -132,10 +132,10 @@ mod tests {
     fn a_destination_is_printed_as_it_is_parsed() {
         let all = Destination { port: Some(2222), ..to("fe80::1", Some("root")) };
         assert_eq!(
-            (all.spelled(), to("board", None).spelled()),
+            (all.to_word(), to("board", None).to_word()),
             ("'root@[fe80::1]:2222'".into(), "board".into())
         );
         let keyed = Destination { identity: Some("my key".into()), ..to("board", None) };
-        assert_eq!(keyed.spelled(), "'board,identity=my key'");
+        assert_eq!(keyed.to_word(), "'board,identity=my key'");
     }
 }

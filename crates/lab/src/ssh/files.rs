@@ -1,7 +1,7 @@
 //! A directory, file by file: sent unchanged, received without trust.
 
 use super::wire::{self, FrameKind, PAYLOAD_MAX, WireFrame};
-use punctual_core::hex;
+use punctual_core::encode_hex;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -19,14 +19,14 @@ pub fn digest_of(mut from: impl Read) -> io::Result<String> {
     let mut chunk = vec![0; 64 << 10];
     loop {
         match from.read(&mut chunk)? {
-            0 => return Ok(hex(&digest.finalize())),
+            0 => return Ok(encode_hex(&digest.finalize())),
             n => digest.update(&chunk[..n]),
         }
     }
 }
 
 /// Sends all regular files below `root`, then the end.
-pub fn send(root: &Path, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn send_files(root: &Path, out: &mut impl Write) -> io::Result<()> {
     let (mut files, mut bytes) = (0u64, 0);
     let mut waiting = vec![PathBuf::new()];
     while let Some(below) = waiting.pop() {
@@ -97,18 +97,20 @@ impl FileReceiver {
 
     /// Handles the next frame; true for the last one. The error is about the received data, or
     /// about writing it.
-    pub fn take(&mut self, frame: &WireFrame) -> Result<bool, String> {
+    pub(crate) fn on_frame(&mut self, frame: &WireFrame) -> Result<bool, String> {
         match (frame.kind, self.open.is_some()) {
-            (FrameKind::File, false) => self.begin(&frame.payload)?,
-            (FrameKind::Data, true) => self.more(&frame.payload)?,
+            (FrameKind::File, false) => self.begin_file(&frame.payload)?,
+            (FrameKind::Data, true) => self.write_data(&frame.payload)?,
             (FrameKind::FileEnd, true) => self.file_ends(&frame.payload)?,
-            (FrameKind::BundleEnd, false) => return self.ends(&frame.payload).map(|()| true),
+            (FrameKind::BundleEnd, false) => {
+                return self.check_totals(&frame.payload).map(|()| true);
+            }
             (kind, _) => return Err(format!("unexpected frame {kind:?}")),
         }
         Ok(false)
     }
 
-    fn begin(&mut self, payload: &[u8]) -> Result<(), String> {
+    fn begin_file(&mut self, payload: &[u8]) -> Result<(), String> {
         let (length, name) = payload.split_first_chunk().ok_or("a file without a length")?;
         let path = tame_path(name)?;
         let left = u64::from_le_bytes(*length);
@@ -131,7 +133,7 @@ impl FileReceiver {
         Ok(())
     }
 
-    fn more(&mut self, data: &[u8]) -> Result<(), String> {
+    fn write_data(&mut self, data: &[u8]) -> Result<(), String> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let longer = || format!("{} is longer than announced", open.path.display());
         open.left = open.left.checked_sub(data.len() as u64).ok_or_else(longer)?;
@@ -151,7 +153,7 @@ impl FileReceiver {
         }
     }
 
-    fn ends(&self, payload: &[u8]) -> Result<(), String> {
+    fn check_totals(&self, payload: &[u8]) -> Result<(), String> {
         match *payload == [self.files.to_le_bytes(), self.bytes.to_le_bytes()].concat() {
             true => Ok(()),
             false => Err("the number of files is wrong".to_owned()),
@@ -186,7 +188,7 @@ mod tests {
         let mut receiver = FileReceiver::new(root, limit).map_err(|why| why.to_string())?;
         let mut stream = stream;
         while let Some(frame) = wire::read(&mut stream).map_err(|why| why.to_string())? {
-            if receiver.take(&frame)? {
+            if receiver.on_frame(&frame)? {
                 return Ok(true);
             }
         }
@@ -203,7 +205,7 @@ mod tests {
         // Anything but files and directories is not sent.
         std::os::unix::fs::symlink("/etc/passwd", place.path().join("link")).unwrap();
         let mut stream = Vec::new();
-        send(place.path(), &mut stream).unwrap();
+        send_files(place.path(), &mut stream).unwrap();
         stream
     }
 

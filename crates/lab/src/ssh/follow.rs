@@ -47,9 +47,9 @@ pub struct Timeouts {
 
 pub trait RemoteWatch {
     /// Shows standard error of the remote run: bytes of another system.
-    fn message(&mut self, bytes: &[u8]);
+    fn show_message(&mut self, bytes: &[u8]);
     /// Shows an event between the two systems.
-    fn note(&mut self, text: &str);
+    fn show_note(&mut self, text: &str);
     /// Whether the user requested the end.
     fn end_requested(&self) -> bool;
 }
@@ -82,11 +82,11 @@ pub struct RemoteResult {
 }
 
 /// Sends punctual and the experiment, follows the run, retrieves the bundle.
-pub fn run(job: &RemoteJob, watch: &mut dyn RemoteWatch) -> Result<RemoteResult, SshError> {
+pub fn run_remote(job: &RemoteJob, watch: &mut dyn RemoteWatch) -> Result<RemoteResult, SshError> {
     let connection = Connection::open(&job.to)?;
-    let binary = binary::choose(job.binary.as_deref(), &connection.system.machine)?;
+    let binary = binary::choose_binary(job.binary.as_deref(), &connection.system.machine)?;
     let system = &connection.system;
-    watch.note(&format!(
+    watch.show_note(&format!(
         "{}: {}, Linux {} on {}, as {}{}; sending {} ({:.1} MiB)",
         job.to,
         system.node,
@@ -97,11 +97,11 @@ pub fn run(job: &RemoteJob, watch: &mut dyn RemoteWatch) -> Result<RemoteResult,
         binary.path.display(),
         binary.bytes.len() as f64 / f64::from(1 << 20),
     ));
-    let directory = staging::make(&connection, &binary)?;
-    watch.note(&format!(
+    let directory = staging::stage_program(&connection, &binary)?;
+    watch.show_note(&format!(
         "the run is {0}; if this process ends: punctual ssh fetch {1} {0}",
-        directory.id(),
-        job.to.spelled()
+        directory.run_id(),
+        job.to.to_word()
     ));
     let request = RunRequest {
         keep_for: job.timeouts.keep_for,
@@ -115,11 +115,11 @@ pub fn run(job: &RemoteJob, watch: &mut dyn RemoteWatch) -> Result<RemoteResult,
         output: &job.output,
         reconnect_timeout: job.timeouts.reconnect,
     };
-    remote_run.follow(connection, watch)
+    remote_run.follow_run(connection, watch)
 }
 
 /// Follows a run left on the remote system.
-pub fn resume(
+pub fn resume_run(
     to: &Destination,
     id: &str,
     output: &Path,
@@ -127,8 +127,9 @@ pub fn resume(
     watch: &mut dyn RemoteWatch,
 ) -> Result<RemoteResult, SshError> {
     let connection = Connection::open(to)?;
-    let directory = staging::find(&connection, id)?;
-    FollowedRun { to, directory, sent: None, output, reconnect_timeout }.follow(connection, watch)
+    let directory = staging::find_run(&connection, id)?;
+    FollowedRun { to, directory, sent: None, output, reconnect_timeout }
+        .follow_run(connection, watch)
 }
 
 struct FollowedRun<'a> {
@@ -140,32 +141,32 @@ struct FollowedRun<'a> {
 }
 
 impl FollowedRun<'_> {
-    fn follow(
+    fn follow_run(
         &self,
         first: Connection,
         watch: &mut dyn RemoteWatch,
     ) -> Result<RemoteResult, SshError> {
         let mut connection = first;
-        let version = staging::version(&connection, &self.directory)
+        let version = staging::remote_version(&connection, &self.directory)
             .map_err(|why| self.with_what_is_left(why))?;
         let mut session = Session::new(&self.directory, self.sent.as_ref(), self.output);
         let mut lost = 0;
         loop {
-            let why = match session.serve(&connection, watch) {
+            let session_error = match session.serve_run(&connection, watch) {
                 Ok(result) => return Ok(RemoteResult { version, lost, ..result }),
                 Err(why) => why,
             };
-            if !why.is_passing() {
-                return Err(self.with_what_is_left(why));
+            if !session_error.is_passing() {
+                return Err(self.with_what_is_left(session_error));
             }
-            watch.note(&format!(
-                "{why}; the run continues there, reconnecting for up to {} s",
+            watch.show_note(&format!(
+                "{session_error}; the run continues there, reconnecting for up to {} s",
                 self.reconnect_timeout.as_secs()
             ));
             drop(connection);
             connection = self.connect_again(watch).map_err(|why| self.with_what_is_left(why))?;
             lost += 1;
-            watch.note(&format!("reconnected to {}", self.to));
+            watch.show_note(&format!("reconnected to {}", self.to));
         }
     }
 
@@ -173,12 +174,12 @@ impl FollowedRun<'_> {
         let until = Instant::now() + self.reconnect_timeout;
         let [mut pause, longest] = PAUSES;
         loop {
-            let why = match Connection::open(self.to) {
+            let open_error = match Connection::open(self.to) {
                 Ok(connection) => return Ok(connection),
                 Err(why) => why,
             };
-            if !why.is_passing() || Instant::now() + pause > until {
-                return Err(why);
+            if !open_error.is_passing() || Instant::now() + pause > until {
+                return Err(open_error);
             }
             let next = Instant::now() + pause;
             while Instant::now() < next {
@@ -198,7 +199,7 @@ impl FollowedRun<'_> {
         if why.trouble == ErrorPlace::Gone {
             return why;
         }
-        let (to, id) = (self.to.spelled(), self.directory.id());
+        let (to, id) = (self.to.to_word(), self.directory.run_id());
         let message = format!(
             "{why}\nthe run {id} continues there; to fetch it: punctual ssh fetch {to} {id}; to \
              end and remove it: punctual ssh clean {to} {id}"
@@ -229,14 +230,14 @@ impl Incoming {
     }
 
     /// Handles the next frame; true for the last one.
-    pub fn take(&mut self, frame: &WireFrame) -> Result<bool, SshError> {
+    pub(crate) fn on_frame(&mut self, frame: &WireFrame) -> Result<bool, SshError> {
         let wrong =
             |why| SshError::new(ErrorPlace::Local, format!("the bundle cannot be received: {why}"));
-        self.receiver.take(frame).map_err(wrong)
+        self.receiver.on_frame(frame).map_err(wrong)
     }
 
     /// Moves the bundle to its place; false if there was none.
-    pub fn settle(self, output: &Path) -> Result<bool, SshError> {
+    pub(crate) fn move_bundle(self, output: &Path) -> Result<bool, SshError> {
         let bundle = bundle_in(&self.place);
         if !bundle.join("bundle.json").is_file() {
             return Ok(false);

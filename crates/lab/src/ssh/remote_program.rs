@@ -35,24 +35,26 @@ pub struct RemoteAnswer {
 
 impl RemoteProgram {
     /// Sends it. `binary`: the program; `None`: the running one, or one built beside it.
-    pub fn send(to: &Destination, binary: Option<&Path>) -> Result<RemoteProgram, SshError> {
+    pub fn send_to(to: &Destination, binary: Option<&Path>) -> Result<RemoteProgram, SshError> {
         let connection = Connection::open(to)?;
-        let binary = binary::choose(binary, &connection.system.machine)?;
-        let directory = staging::make(&connection, &binary)?;
+        let binary = binary::choose_binary(binary, &connection.system.machine)?;
+        let directory = staging::stage_program(&connection, &binary)?;
         Ok(RemoteProgram { connection, directory })
     }
 
     /// Runs it with these words, none of which may mean anything to a shell.
-    pub fn run(&self, words: &[&str]) -> Result<RemoteAnswer, SshError> {
+    pub fn run_words(&self, words: &[&str]) -> Result<RemoteAnswer, SshError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || " =.,_-:/@+".contains(c);
         if let Some(word) = words.iter().find(|word| !word.chars().all(is_plain)) {
-            let why = format!("{word:?} cannot be sent to another system");
-            return Err(SshError::new(ErrorPlace::Request, why));
+            let reason = format!("{word:?} cannot be sent to another system");
+            return Err(SshError::new(ErrorPlace::Request, reason));
         }
         let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
         let script = format!("./punctual {}", quoted.join(" "));
-        let output = run_command(&self.connection, &self.directory.inside(&script), &[])?;
-        if let Some(why) = staging::gone(&self.connection, output.status.code(), &output.stderr) {
+        let output = run_command(&self.connection, &self.directory.script_inside(&script), &[])?;
+        if let Some(why) =
+            staging::gone_error(&self.connection, output.status.code(), &output.stderr)
+        {
             return Err(why);
         }
         let (is_done, messages) = (output.status.success(), last_lines(&output.stderr));
@@ -62,13 +64,13 @@ impl RemoteProgram {
     /// Removes it there.
     pub fn remove(self) -> Result<(), SshError> {
         let run = Leftover {
-            id: self.directory.id().to_owned(),
+            id: self.directory.run_id().to_owned(),
             experiment: String::new(),
             state: String::new(),
             disconnected_for: None,
             directory: self.directory,
         };
-        staging::clean(&self.connection, &run)
+        staging::remove_run(&self.connection, &run)
     }
 }
 
@@ -81,27 +83,30 @@ pub fn boot_id(connection: &Connection) -> Result<String, SshError> {
         true => Ok(id),
         false => Err(SshError::new(
             ErrorPlace::Remote,
-            format!("{} does not say which boot it is in", connection.to()),
+            format!("{} does not say which boot it is in", connection.destination()),
         )),
     }
 }
 
 /// Restarts another system by one of the commands that punctual there names: in a second, so that
 /// this command still ends.
-pub fn restart(connection: &Connection, command: &[String]) -> Result<(), SshError> {
-    let known = RESTARTS.iter().find(|known| known.iter().eq(command.iter()));
-    let Some(known) = known else {
-        let why = format!("{} names an unknown command to restart it", connection.to());
-        return Err(SshError::new(ErrorPlace::Remote, why));
+pub fn restart_system(connection: &Connection, command: &[String]) -> Result<(), SshError> {
+    let known_command = RESTARTS.iter().find(|known| known.iter().eq(command.iter()));
+    let Some(known) = known_command else {
+        let reason = format!("{} names an unknown command to restart it", connection.destination());
+        return Err(SshError::new(ErrorPlace::Remote, reason));
     };
     let words: Vec<String> = known.iter().map(|word| format!("\"{word}\"")).collect();
     let script =
         format!("sh -c '(sleep 1; sync; {}) >/dev/null 2>&1 </dev/null &'", words.join(" "));
     match run_command(connection, &script, &[]) {
         Ok(output) if !output.status.success() => {
-            let why =
-                format!("{} does not restart: {}", connection.to(), last_lines(&output.stderr));
-            Err(SshError::new(ErrorPlace::Remote, why))
+            let reason = format!(
+                "{} does not restart: {}",
+                connection.destination(),
+                last_lines(&output.stderr)
+            );
+            Err(SshError::new(ErrorPlace::Remote, reason))
         }
         // Some systems are faster.
         Ok(_) | Err(SshError { trouble: ErrorPlace::Lost, .. }) => Ok(()),

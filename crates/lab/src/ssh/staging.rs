@@ -6,7 +6,7 @@ use super::binary::Binary;
 use super::client::Connection;
 use super::files;
 use super::{ErrorPlace, SshError};
-use punctual_core::hex;
+use punctual_core::encode_hex;
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -42,7 +42,7 @@ pub(crate) struct RemoteDirectory {
 impl RemoteDirectory {
     /// Parses a directory named by the remote system, in two words; only characters without meaning
     /// to any shell are accepted.
-    fn named(words: &str) -> Option<RemoteDirectory> {
+    fn from_words(words: &str) -> Option<RemoteDirectory> {
         let (path, nonce) = words.trim().split_once(' ')?;
         let (base, name) = path.rsplit_once('/')?;
         let tame = is_tame_path(base) && name.strip_prefix(PREFIX).is_some_and(is_id);
@@ -51,19 +51,19 @@ impl RemoteDirectory {
     }
 
     /// The id of the run for users.
-    pub(crate) fn id(&self) -> &str {
+    pub(crate) fn run_id(&self) -> &str {
         self.path.rsplit_once(PREFIX).map_or("", |(_, id)| id)
     }
 
     /// The command that calls punctual on the remote system.
-    pub(crate) fn command(&self, word: &str, more: impl fmt::Display) -> String {
-        self.inside(&format!("./punctual {ARGUMENT} {word} {} {more}", self.path))
+    pub(crate) fn agent_command(&self, word: &str, more: impl fmt::Display) -> String {
+        self.script_inside(&format!("./punctual {ARGUMENT} {word} {} {more}", self.path))
     }
 
     /// A script that continues in the directory, if it is still the one created. A replacement by
     /// others is not entered, and nothing in it runs. The program is not started by `exec`: bash
     /// would make an absolute path of its relative one.
-    pub(crate) fn inside(&self, script: &str) -> String {
+    pub(crate) fn script_inside(&self, script: &str) -> String {
         let RemoteDirectory { path, nonce } = self;
         format!(
             "sh -c '{JUDGES}cd -P {path} || exit 127; nonce; test \"$PWD:$n\" = {path}:{nonce} && \
@@ -85,7 +85,7 @@ fn is_id(id: &str) -> bool {
 
 /// The parent directories to try, in this order: no other user may be able to write there. That of
 /// the login, /run/user/UID, is last: it is removed with the user's last session.
-fn bases(connection: &Connection) -> Result<Vec<String>, SshError> {
+fn base_directories(connection: &Connection) -> Result<Vec<String>, SshError> {
     let system = &connection.system;
     if let Some(path) = &system.temporary {
         return match is_tame_path(path) {
@@ -95,7 +95,7 @@ fn bases(connection: &Connection) -> Result<Vec<String>, SshError> {
                 format!(
                     "$TMPDIR on {} is {path:?}: set it to an absolute path of letters, digits and \
                      / . _ + = @ -",
-                    connection.to()
+                    connection.destination()
                 ),
             )),
         };
@@ -116,27 +116,31 @@ fn new_nonce() -> Result<String, SshError> {
     let mut bytes = [0; 16];
     let read = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(SshError::local("read", source))?;
-    Ok(hex(&bytes))
+    Ok(encode_hex(&bytes))
 }
 
 /// Sends the program into a new directory, has it verified there and starts its supervisor. After a
 /// failure everything is removed there.
-pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDirectory, SshError> {
+pub(crate) fn stage_program(
+    connection: &Connection,
+    binary: &Binary,
+) -> Result<RemoteDirectory, SshError> {
     let digest =
         files::digest_of(binary.bytes.as_slice()).map_err(SshError::local("read", &binary.path))?;
     let nonce = new_nonce()?;
     let mut refused = Vec::new();
-    for base in bases(connection)? {
-        let output = run_command(connection, &script(&base, &nonce, &digest), &binary.bytes)?;
+    for base in base_directories(connection)? {
+        let output =
+            run_command(connection, &staging_script(&base, &nonce, &digest), &binary.bytes)?;
         let answer = String::from_utf8_lossy(&output.stdout);
         let placed = answer
             .lines()
-            .find_map(|line| RemoteDirectory::named(line.strip_prefix("punctual-placed ")?));
+            .find_map(|line| RemoteDirectory::from_words(line.strip_prefix("punctual-placed ")?));
         if let Some(directory) = placed.filter(|_| output.status.success()) {
             return Ok(directory);
         }
         let stderr = last_lines(&output.stderr);
-        let why = match output.status.code() {
+        let refusal = match output.status.code() {
             Some(0) => format!("{base} is a directory of another name, with unusual signs"),
             Some(60) => format!(
                 "{base}, or a directory above it, can be changed by other users ({stderr}): `chmod \
@@ -157,23 +161,23 @@ pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDir
             Some(67) => format!("punctual does not start in {base}: {stderr}"),
             _ => format!("its shell ended with {} in {base}: {stderr}", output.status),
         };
-        refused.push(why);
+        refused.push(refusal);
     }
-    let why = format!(
+    let message = format!(
         "cannot install punctual on {}: {}. Fix that, or set $TMPDIR there to another directory \
          (`SetEnv` in ~/.ssh/config, or ~/.ssh/environment there)",
-        connection.to(),
+        connection.destination(),
         refused.join("; ")
     );
-    Err(SshError::new(ErrorPlace::Remote, why))
+    Err(SshError::new(ErrorPlace::Remote, message))
 }
 
-pub(crate) fn version(
+pub(crate) fn remote_version(
     connection: &Connection,
     directory: &RemoteDirectory,
 ) -> Result<String, SshError> {
-    let output = run_command(connection, &directory.inside("./punctual --version"), &[])?;
-    if let Some(why) = gone(connection, output.status.code(), &output.stderr) {
+    let output = run_command(connection, &directory.script_inside("./punctual --version"), &[])?;
+    if let Some(why) = gone_error(connection, output.status.code(), &output.stderr) {
         return Err(why);
     }
     let answer = String::from_utf8_lossy(&output.stdout);
@@ -185,18 +189,22 @@ pub(crate) fn version(
 }
 
 /// Interprets the exit code of a command in a run's directory: whether the directory is gone.
-pub(crate) fn gone(connection: &Connection, code: Option<i32>, stderr: &[u8]) -> Option<SshError> {
-    let why = match code {
+pub(crate) fn gone_error(
+    connection: &Connection,
+    code: Option<i32>,
+    stderr: &[u8],
+) -> Option<SshError> {
+    let reason = match code {
         Some(126 | 127) => "the system was restarted, or the run was removed".to_owned(),
         Some(NOT_OURS) => last_lines(stderr),
         _ => return None,
     };
-    let message = format!("the run is no longer on {}: {why}", connection.to());
+    let message = format!("the run is no longer on {}: {reason}", connection.destination());
     Some(SshError::new(ErrorPlace::Gone, message))
 }
 
 /// The trap removes the directory after any failure; in the end the supervisor does.
-fn script(base: &str, nonce: &str, digest: &str) -> String {
+fn staging_script(base: &str, nonce: &str, digest: &str) -> String {
     let make = if base.ends_with(CACHE) { format!("mkdir -p {base}; ") } else { String::new() };
     format!(
         "sh -c 'umask 077; {JUDGES}{make}cd -P {base} || exit 61; private || {{ echo $PWD is $(ls \
@@ -214,7 +222,7 @@ pub(crate) fn run_command(
     command: &str,
     input: &[u8],
 ) -> Result<Output, SshError> {
-    let mut command = connection.command(command);
+    let mut command = connection.remote_command(command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let failed = |why| SshError::new(ErrorPlace::NoClient, format!("cannot start ssh: {why}"));
     let mut child = command.spawn().map_err(failed)?;
@@ -228,10 +236,10 @@ pub(crate) fn run_command(
     let output = output.map_err(failed)?;
     // 255 is ssh's own.
     match output.status.code() {
-        Some(255) | None => Err(connection.lost()),
+        Some(255) | None => Err(connection.lost_error()),
         _ if output.stdout.len() > ANSWER_MAX => Err(SshError::new(
             ErrorPlace::Remote,
-            format!("the answer of {} is too long", connection.to()),
+            format!("the answer of {} is too long", connection.destination()),
         )),
         _ => Ok(output),
     }
@@ -258,26 +266,26 @@ pub struct Leftover {
 }
 
 /// The runs of this user on the remote system.
-pub fn leftovers(connection: &Connection) -> Result<Vec<Leftover>, SshError> {
+pub fn list_leftovers(connection: &Connection) -> Result<Vec<Leftover>, SshError> {
     let mut found = Vec::new();
-    for base in bases(connection)? {
-        let output = run_command(connection, &listing(&base), &[])?;
+    for base in base_directories(connection)? {
+        let output = run_command(connection, &listing_script(&base), &[])?;
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut lines = answer.lines();
         while let Some(line) = lines.next() {
             let Some(directory) =
-                line.strip_prefix("punctual-found ").and_then(RemoteDirectory::named)
+                line.strip_prefix("punctual-found ").and_then(RemoteDirectory::from_words)
             else {
                 continue;
             };
-            found.push(leftover(directory, lines.next().unwrap_or_default()));
+            found.push(parse_leftover(directory, lines.next().unwrap_or_default()));
         }
     }
     Ok(found)
 }
 
 /// Lists directories of this user, and runs nothing else. A base that others can change has none.
-fn listing(base: &str) -> String {
+fn listing_script(base: &str) -> String {
     format!(
         "sh -c '{JUDGES}cd -P {base} 2>/dev/null && private || exit 0; for d in {PREFIX}*; do cd \
          -P \
@@ -287,7 +295,7 @@ fn listing(base: &str) -> String {
     )
 }
 
-fn leftover(directory: RemoteDirectory, status: &str) -> Leftover {
+fn parse_leftover(directory: RemoteDirectory, status: &str) -> Leftover {
     let mut parts = status.split('\t').map(str::to_owned);
     let experiment = parts.next().filter(|text| !text.is_empty()).unwrap_or_else(|| "?".to_owned());
     let state = parts
@@ -295,29 +303,29 @@ fn leftover(directory: RemoteDirectory, status: &str) -> Leftover {
         .unwrap_or_else(|| "incomplete: the program was not sent completely".to_owned());
     let disconnected_for =
         parts.next().and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
-    Leftover { id: directory.id().to_owned(), experiment, state, disconnected_for, directory }
+    Leftover { id: directory.run_id().to_owned(), experiment, state, disconnected_for, directory }
 }
 
 /// The run of that id.
-pub(crate) fn find(connection: &Connection, id: &str) -> Result<RemoteDirectory, SshError> {
-    let all = leftovers(connection)?;
-    let ids: Vec<String> = all.iter().map(|run| run.id.clone()).collect();
-    all.into_iter().find(|run| run.id == id).map(|run| run.directory).ok_or_else(|| {
-        let others = if ids.is_empty() {
+pub(crate) fn find_run(connection: &Connection, id: &str) -> Result<RemoteDirectory, SshError> {
+    let all_runs = list_leftovers(connection)?;
+    let ids: Vec<String> = all_runs.iter().map(|run| run.id.clone()).collect();
+    all_runs.into_iter().find(|run| run.id == id).map(|run| run.directory).ok_or_else(|| {
+        let others_text = if ids.is_empty() {
             "there is none".to_owned()
         } else {
             format!("there are {}", ids.join(", "))
         };
         SshError::new(
             ErrorPlace::Request,
-            format!("{} has no run {id:?} of this user: {others}", connection.to()),
+            format!("{} has no run {id:?} of this user: {others_text}", connection.destination()),
         )
     })
 }
 
 /// Ends the run if it still runs, as Ctrl-C does, and removes all its files.
-pub fn clean(connection: &Connection, run: &Leftover) -> Result<(), SshError> {
-    let output = run_command(connection, &removing(&run.directory), &[])?;
+pub fn remove_run(connection: &Connection, run: &Leftover) -> Result<(), SshError> {
+    let output = run_command(connection, &removal_script(&run.directory), &[])?;
     match output.status.success() {
         true => Ok(()),
         false => Err(SshError::new(
@@ -325,19 +333,19 @@ pub fn clean(connection: &Connection, run: &Leftover) -> Result<(), SshError> {
             format!(
                 "the run {} on {} cannot be removed: {}",
                 run.id,
-                connection.to(),
+                connection.destination(),
                 last_lines(&output.stderr)
             ),
         )),
     }
 }
 
-fn removing(directory: &RemoteDirectory) -> String {
+fn removal_script(directory: &RemoteDirectory) -> String {
     let path = &directory.path;
-    directory.inside(&format!(
+    directory.script_inside(&format!(
         "./punctual {ARGUMENT} remove {path} && exit 0; test -x punctual && exit 70; cd -P .. && \
          rm -rf ./{PREFIX}{}",
-        directory.id()
+        directory.run_id()
     ))
 }
 

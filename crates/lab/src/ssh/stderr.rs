@@ -4,11 +4,11 @@ use super::destination::Destination;
 use super::{ErrorPlace, SshError};
 
 /// Interprets the messages of a failed connection.
-pub fn judge(to: &Destination, log: &str) -> SshError {
+pub(crate) fn judge_failure(to: &Destination, log: &str) -> SshError {
     let key = log.lines().find_map(|line| line.trim().strip_prefix("debug1: Server host key: "));
     let offered = key.map_or_else(|| "a key".to_owned(), |key| format!("the key {key}"));
     let (trouble, message) = if log.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-        let known = log
+        let offending_line = log
             .lines()
             .find_map(|line| line.trim().strip_prefix("Offending "))
             .unwrap_or("somewhere");
@@ -17,15 +17,15 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
             .known_hosts
             .as_ref()
             .map_or_else(|| "known_hosts".to_owned(), |path| path.display().to_string());
-        let known = known.replace(" known_hosts:", &format!(" {file}:"));
+        let known_place = offending_line.replace(" known_hosts:", &format!(" {file}:"));
         (
             ErrorPlace::HostKey,
             format!(
-                "{to} shows {offered}, which differs from the known one ({known}): the system was \
-                 reinstalled, or the connection is intercepted. Find out which; compare with \
-                 `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` typed at the system itself; \
-                 if it is right, remove the old one with `ssh-keygen -R` and connect once by \
-                 hand: {}",
+                "{to} shows {offered}, which differs from the known one ({known_place}): the \
+                 system was reinstalled, or the connection is intercepted. Find out which; \
+                 compare with `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` typed at the \
+                 system itself; if it is right, remove the old one with `ssh-keygen -R` and \
+                 connect once by hand: {}",
                 to.by_hand()
             ),
         )
@@ -78,7 +78,7 @@ mod tests {
 
     fn judged(log: &str) -> SshError {
         let to = Destination { host: "board".into(), port: Some(22), ..Destination::default() };
-        judge(&to, log)
+        judge_failure(&to, log)
     }
 
     #[test]

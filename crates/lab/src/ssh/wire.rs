@@ -100,20 +100,20 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<WireFrame>> {
 /// Skips everything up to the end of the greeting; the error is the output without one.
 pub(crate) fn expect_greeting(from: &mut impl Read) -> Result<(), String> {
     // The greeting begins with a line feed, which the first line may lack before it.
-    let mut seen = vec![b'\n'];
+    let mut seen_bytes = vec![b'\n'];
     let mut byte = [0];
-    while seen.len() < NOISE_MAX {
+    while seen_bytes.len() < NOISE_MAX {
         match from.read(&mut byte) {
-            Ok(1..) => seen.push(byte[0]),
+            Ok(1..) => seen_bytes.push(byte[0]),
             Ok(_) => break,
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
             Err(why) => return Err(why.to_string()),
         }
-        if seen.ends_with(GREETING) {
+        if seen_bytes.ends_with(GREETING) {
             return Ok(());
         }
     }
-    Err(String::from_utf8_lossy(&seen[1..]).chars().take(200).collect())
+    Err(String::from_utf8_lossy(&seen_bytes[1..]).chars().take(200).collect())
 }
 
 #[cfg(test)]

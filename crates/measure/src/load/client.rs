@@ -50,10 +50,10 @@ impl Guarded {
 
     /// Starts a load with a number that its events will carry.
     pub fn start_load(&mut self, number: usize, spec: &LoadSpec) -> Result<(), GuardError> {
-        self.ask(&GuardRequest::Start(number, Box::new(spec.clone())))
+        self.send_request(&GuardRequest::Start(number, Box::new(spec.clone())))
     }
 
-    fn ask(&mut self, request: &GuardRequest) -> Result<(), GuardError> {
+    fn send_request(&mut self, request: &GuardRequest) -> Result<(), GuardError> {
         let mut line = serde_json::to_vec(request).map_err(|_| GuardError::GuardDied)?;
         line.push(b'\n');
         let until = Instant::now() + TIMEOUT;
@@ -73,7 +73,7 @@ impl Guarded {
     }
 
     /// The events since the last call; never waits.
-    pub fn events(&mut self) -> Result<Vec<GuardEvent>, GuardError> {
+    pub fn read_events(&mut self) -> Result<Vec<GuardEvent>, GuardError> {
         let mut chunk = [0u8; 4096];
         loop {
             match self.socket.read(&mut chunk) {
@@ -98,10 +98,10 @@ impl Guarded {
 
     /// Terminates all loads and returns the last events when they are gone.
     pub fn end_loads(&mut self) -> Result<Vec<GuardEvent>, GuardError> {
-        self.ask(&GuardRequest::EndAll)?;
+        self.send_request(&GuardRequest::EndAll)?;
         let (until, mut all) = (Instant::now() + TIMEOUT, Vec::new());
         loop {
-            for event in self.events()? {
+            for event in self.read_events()? {
                 match event {
                     GuardEvent::AllEnded { problem: None } => return Ok(all),
                     GuardEvent::AllEnded { problem: Some(why) } => {

@@ -38,12 +38,13 @@ struct WatchedLoad {
 
 /// Runs the guard; the socket to punctual is its standard input. Returns when punctual and all
 /// loads have ended.
-pub fn serve() -> io::Result<()> {
+pub fn run_guard() -> io::Result<()> {
     children::leave_terminal()?;
     children::adopt_orphans()?;
     // A full CPU must not delay the guard. Without permission its nice value stays unchanged; loads
     // get their own nice value.
-    let _ = attributes::set_scheduling(0, &Scheduling { nice: -10, ..attributes::scheduling(0)? });
+    let _ =
+        attributes::set_scheduling(0, &Scheduling { nice: -10, ..attributes::read_scheduling(0)? });
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     socket.set_nonblocking(true)?;
     let served = Guard {
@@ -53,7 +54,7 @@ pub fn serve() -> io::Result<()> {
         unread: Vec::new(),
         unsent: Outbox::default(),
     }
-    .watch();
+    .watch_loads();
     let ended = children::end_descendants(TIMEOUT);
     served.and(ended)
 }
@@ -68,7 +69,7 @@ struct Guard {
 
 impl Guard {
     /// Serves requests and respawns until the socket closes.
-    fn watch(&mut self) -> io::Result<()> {
+    fn watch_loads(&mut self) -> io::Result<()> {
         loop {
             let next = self.loads.iter().filter_map(|load| load.start_at).min();
             let time = next.map(|at| at.saturating_duration_since(Instant::now()).as_millis());
@@ -81,19 +82,19 @@ impl Guard {
             };
             let [asked, child] = poll_readable([self.socket.as_fd(), self.events.as_fd()], time)?;
             if child {
-                self.events.clear();
+                self.events.clear_pending();
             }
-            self.collect();
-            if asked && !self.requests()? {
+            self.reap_children();
+            if asked && !self.handle_requests()? {
                 return Ok(());
             }
             self.start_due();
-            self.unsent.send(&mut self.socket);
+            self.unsent.write_pending(&mut self.socket);
         }
     }
 
     /// Reads and serves new requests; returns false if punctual has closed its end.
-    fn requests(&mut self) -> io::Result<bool> {
+    fn handle_requests(&mut self) -> io::Result<bool> {
         let mut chunk = [0u8; 4096];
         loop {
             match self.socket.read(&mut chunk) {
@@ -134,12 +135,12 @@ impl Guard {
     /// Waiting for a punctual that does not read would delay respawning.
     fn send_event(&mut self, event: GuardEvent) {
         self.unsent.push(&event);
-        self.unsent.send(&mut self.socket);
+        self.unsent.write_pending(&mut self.socket);
     }
 
     /// Reaps children: loads, and adopted orphans.
-    fn collect(&mut self) {
-        while let Ok(Some((pid, exit))) = children::reap() {
+    fn reap_children(&mut self) {
+        while let Ok(Some((pid, exit))) = children::reap_child() {
             let index = self
                 .loads
                 .iter()
@@ -147,10 +148,10 @@ impl Guard {
             let Some(load) = index.map(|index| &mut self.loads[index]) else { continue };
             let Some((_, since)) = load.running.take() else { continue };
             // The rest of the load's process group would otherwise grow with each respawn.
-            let _ = children::send(-pid, libc::SIGKILL);
+            let _ = children::send_signal(-pid, libc::SIGKILL);
             let success = exit.is_success();
             let then = if success { load.spec.on_success } else { load.spec.on_failure };
-            let pause = load.back_off.after(since.elapsed(), success);
+            let pause = load.back_off.next_pause(since.elapsed(), success);
             load.start_at = (then == LoadExitAction::Respawn).then(|| Instant::now() + pause);
             let (signal, status) = match exit {
                 children::ProcessEnd::Signal(signal) => (Some(signal), 0),
@@ -172,7 +173,7 @@ impl Guard {
             load.start_at = None;
             let number = load.number;
             let first = !std::mem::replace(&mut load.started_before, true);
-            let event = match spawn(&load.spec, first) {
+            let event = match spawn_load(&load.spec, first) {
                 Ok(pid) => {
                     load.running = Some((pid, now));
                     GuardEvent::Started { load: number, pid }
@@ -184,7 +185,7 @@ impl Guard {
     }
 }
 
-fn output(path: Option<&Path>, first: bool) -> io::Result<Stdio> {
+fn open_output(path: Option<&Path>, first: bool) -> io::Result<Stdio> {
     let Some(path) = path else { return Ok(Stdio::null()) };
     // A respawned load must not overwrite its earlier output; an older run's output is removed.
     if first {
@@ -197,7 +198,7 @@ fn output(path: Option<&Path>, first: bool) -> io::Result<Stdio> {
     file.map(Stdio::from).map_err(named)
 }
 
-fn cgroup(path: &Path) -> io::Result<File> {
+fn open_cgroup(path: &Path) -> io::Result<File> {
     let named = |why: io::Error| {
         io::Error::new(why.kind(), format!("cannot open {}: {why}", path.display()))
     };
@@ -205,7 +206,7 @@ fn cgroup(path: &Path) -> io::Result<File> {
 }
 
 /// Starts a load in its own process group; it dies with the guard.
-fn spawn(spec: &LoadSpec, first: bool) -> io::Result<i32> {
+fn spawn_load(spec: &LoadSpec, first: bool) -> io::Result<i32> {
     let (cpus, guard) = (spec.cpus.clone(), std::process::id());
     let scheduling = Scheduling { nice: spec.nice, ..Scheduling::new(spec.policy, spec.priority) };
     let (name, arguments) = spec.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -213,9 +214,9 @@ fn spawn(spec: &LoadSpec, first: bool) -> io::Result<i32> {
     command.arg0(name).args(arguments).process_group(0).stdin(Stdio::null());
     command.envs(spec.environment.iter().map(|(name, value)| (name, value)));
     command
-        .stdout(output(spec.stdout.as_deref(), first)?)
-        .stderr(output(spec.stderr.as_deref(), first)?);
-    let cgroup = spec.joins.as_deref().map(cgroup).transpose()?;
+        .stdout(open_output(spec.stdout.as_deref(), first)?)
+        .stderr(open_output(spec.stderr.as_deref(), first)?);
+    let cgroup = spec.joins.as_deref().map(open_cgroup).transpose()?;
     let become_load = move || {
         signals::die_with_parent(guard)?;
         signals::allow_all();

@@ -12,12 +12,12 @@ use std::process::{self, Command};
 pub const ARGUMENT: &str = "__run-when-continued";
 
 /// Stops, and becomes the program on SIGCONT. Returns why it cannot.
-pub fn serve(arguments: impl Iterator<Item = OsString>) -> io::Error {
+pub fn exec_on_sigcont(arguments: impl Iterator<Item = OsString>) -> io::Error {
     let arguments: Vec<OsString> = arguments.collect();
     let [program, name, rest @ ..] = &arguments[..] else {
         return io::ErrorKind::InvalidInput.into();
     };
-    if let Err(why) = children::send(process::id() as i32, libc::SIGSTOP) {
+    if let Err(why) = children::send_signal(process::id() as i32, libc::SIGSTOP) {
         return why;
     }
     Command::new(program).arg0(name).args(rest).exec()

@@ -36,7 +36,7 @@ impl Outbox {
 
     /// Writes as much as the socket accepts, without waiting. A broken socket is detected by
     /// reading from it.
-    pub fn send(&mut self, socket: &mut impl Write) {
+    pub(crate) fn write_pending(&mut self, socket: &mut impl Write) {
         let mut sent = 0;
         while sent < self.waiting.len() {
             match socket.write(&self.waiting[sent..]) {
@@ -50,7 +50,7 @@ impl Outbox {
         if self.waiting.is_empty() && self.lost > 0 {
             let events = std::mem::take(&mut self.lost);
             self.push(&GuardEvent::Lost { events });
-            self.send(socket);
+            self.write_pending(socket);
         }
     }
 }
@@ -86,10 +86,10 @@ mod tests {
         let (mut outbox, mut socket) = (Outbox::default(), Socket(Vec::new(), 50));
         let started = |load| GuardEvent::Started { load, pid: 7 };
         (0..600).for_each(|load| outbox.push(&started(load)));
-        outbox.send(&mut socket);
+        outbox.write_pending(&mut socket);
         assert!(!outbox.is_empty() && socket.0.len() == 50, "cut within a line");
         socket.1 = usize::MAX;
-        outbox.send(&mut socket);
+        outbox.write_pending(&mut socket);
         assert!(outbox.is_empty());
         assert_eq!(read(&socket), (0..600).map(started).collect::<Vec<_>>());
     }
@@ -101,9 +101,9 @@ mod tests {
         let each = serde_json::to_vec(&event).unwrap().len() + 1;
         let kept = MAX_OUTBOX_BYTES / each;
         (0..kept + 5).for_each(|_| outbox.push(&event));
-        outbox.send(&mut socket);
+        outbox.write_pending(&mut socket);
         socket.1 = usize::MAX;
-        outbox.send(&mut socket);
+        outbox.write_pending(&mut socket);
         let events = read(&socket);
         assert_eq!(
             (events.len(), events.last()),

@@ -10,7 +10,7 @@
 mod estimate;
 mod server;
 
-use super::{LoopPlan, Wakeups, missed_periods, samples};
+use super::{LoopPlan, Wakeups, missed_periods, take_samples};
 use crate::ring::Producer;
 use crate::stop::Stop;
 use estimate::ReleaseEstimate;
@@ -66,7 +66,7 @@ pub struct ReleaseCounts {
 
 impl ReleaseCounts {
     /// The source of the instants from which latencies are counted.
-    fn table(&self) -> Table {
+    fn release_table(&self) -> Table {
         let source = match self.source {
             ReleaseSource::Attributes => "the absolute deadline that sched_getattr(2) reports",
             ReleaseSource::Timer => {
@@ -115,7 +115,7 @@ impl DeadlineLoop {
     /// The thread is not under SCHED_DEADLINE: then sched_yield(2) does not wait, and no figure of
     /// it is a latency.
     pub fn run(&mut self, plan: &LoopPlan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
-        let scheduling = attributes::scheduling(0)?;
+        let scheduling = attributes::read_scheduling(0)?;
         let Some(given) = scheduling.deadline.filter(|_| scheduling.policy == Policy::Deadline)
         else {
             return Err(io::Error::other(
@@ -127,36 +127,36 @@ impl DeadlineLoop {
             _ if attributes::absolute_deadline().is_ok() => {
                 let server = DeadlineServer::new(given);
                 self.book.source = ReleaseSource::Attributes;
-                samples(plan, ring, stop, &mut Yield::new(plan, server, &mut self.book))
+                take_samples(plan, ring, stop, &mut Yield::new(plan, server, &mut self.book))
             }
             Ok(stamps) => {
                 self.book.source = ReleaseSource::Timer;
-                samples(
+                take_samples(
                     plan,
                     ring,
                     stop,
                     &mut Yield::new(plan, TimerStamps::new(stamps), &mut self.book),
                 )
             }
-            Err(_) => samples(plan, ring, stop, &mut Yield::new(plan, Blind, &mut self.book)),
+            Err(_) => take_samples(plan, ring, stop, &mut Yield::new(plan, Blind, &mut self.book)),
         }
     }
 
     /// Calls of sched_yield(2) that ended in a release: the thread was off its CPU in each.
-    pub fn waits(&self) -> u64 {
+    pub(crate) fn wait_count(&self) -> u64 {
         self.book.waits
     }
 
     /// Its notes, for a measure of this name.
-    pub fn notes(&self, measure: &str) -> Notes {
+    pub(crate) fn collect_notes(&self, measure: &str) -> Notes {
         let mut notes = Notes::default();
         let book = &self.book;
         if book.waits + book.passed > 0 {
-            notes.tables.push(book.table());
+            notes.tables.push(book.release_table());
         }
         if book.source == ReleaseSource::Estimated && book.waits > 0 {
-            let why = self.stamps.as_ref().err().map_or("", String::as_str);
-            notes.findings.push(book.estimate.finding(measure).evidence(why));
+            let reason = self.stamps.as_ref().err().map_or("", String::as_str);
+            notes.findings.push(book.estimate.format_finding(measure).with_evidence(reason));
         } else if book.phases > 0 {
             let ReleaseCounts { phases, waits, passed, .. } = *book;
             let message = format!(
@@ -194,14 +194,14 @@ impl<'b, S: DeadlineKernel> Yield<'b, S> {
 
     /// Handles a known release.
     #[inline(always)]
-    fn released(&mut self, due: i64) -> io::Result<i64> {
+    fn on_release(&mut self, due: i64) -> io::Result<i64> {
         let off = (due - self.next).rem_euclid(self.period);
         // The kernel's conversion between its clocks varies by some ns.
         let moved = off.min(self.period - off) > ROUNDING;
         self.book.phases += u64::from(moved && self.book.waits > 0);
         self.next = due + self.period;
         self.book.waits += 1;
-        if due < self.first_due { Err(again()) } else { Ok(due) }
+        if due < self.first_due { Err(retry_error()) } else { Ok(due) }
     }
 }
 
@@ -210,40 +210,42 @@ impl<'b, S: DeadlineKernel> Yield<'b, S> {
 const ROUNDING: i64 = Nanos::from_micros(5).ns();
 
 /// Makes the loop check its end and retry.
-fn again() -> io::Error {
+fn retry_error() -> io::Error {
     io::ErrorKind::Interrupted.into()
 }
 
 impl<S: DeadlineKernel> Wakeups for &mut Yield<'_, S> {
     #[inline(always)]
-    fn sleep(&mut self) -> io::Result<i64> {
+    fn await_expiry(&mut self) -> io::Result<i64> {
         match self.server.end_period() {
-            WaitResult::Until(due) => self.released(due),
+            WaitResult::Until(due) => self.on_release(due),
             WaitResult::NotAtAll => {
                 self.book.passed += 1;
                 self.next = self.next.max(self.server.now());
-                Err(again())
+                Err(retry_error())
             }
             WaitResult::Unknown => {
                 self.book.waits += 1;
-                if let Some(due) = self.estimate.due().filter(|due| *due >= self.first_due) {
+                if let Some(due) = self.estimate.next_release().filter(|due| *due >= self.first_due)
+                {
                     return Ok(due);
                 }
                 let now = self.server.now();
-                self.estimate.learn(now);
+                self.estimate.learn_wakeup(now);
                 self.book.estimate = self.estimate.quality;
-                self.next = self.estimate.due().unwrap_or(now + self.period).max(self.first_due);
-                Err(again())
+                self.next =
+                    self.estimate.next_release().unwrap_or(now + self.period).max(self.first_due);
+                Err(retry_error())
             }
         }
     }
     #[inline(always)]
-    fn advance(&mut self, due: i64, woke: i64) -> u64 {
+    fn arm_next(&mut self, due: i64, woke: i64) -> u64 {
         let missed = missed_periods(due, woke, self.period);
         if !S::KNOWS {
-            self.estimate.advance(due, woke);
+            self.estimate.advance_grid(due, woke);
             self.book.estimate = self.estimate.quality;
-            self.next = self.estimate.due().unwrap_or(woke + self.period);
+            self.next = self.estimate.next_release().unwrap_or(woke + self.period);
         }
         missed
     }

@@ -16,30 +16,30 @@ pub struct Absolute {
 impl Absolute {
     pub fn new(plan: &LoopPlan) -> Absolute {
         let (due, period) = (plan.first_due, plan.period.ns());
-        Absolute { clock: plan.clock, period, due, time: clock::timespec(due) }
+        Absolute { clock: plan.clock, period, due, time: clock::to_timespec(due) }
     }
 
     #[cfg(test)]
-    pub fn time(&self) -> &clock::Timespec {
+    pub(crate) fn sleep_time(&self) -> &clock::Timespec {
         &self.time
     }
 }
 
 impl Wakeups for Absolute {
     #[inline(always)]
-    fn sleep(&mut self) -> io::Result<i64> {
-        clock::sleep(self.clock, libc::TIMER_ABSTIME, &self.time)?;
+    fn await_expiry(&mut self) -> io::Result<i64> {
+        clock::sleep_on_clock(self.clock, libc::TIMER_ABSTIME, &self.time)?;
         Ok(self.due)
     }
     #[inline(always)]
-    fn advance(&mut self, due: i64, woke: i64) -> u64 {
+    fn arm_next(&mut self, due: i64, woke: i64) -> u64 {
         let missed = missed_periods(due, woke, self.period);
         let step = self.period * (missed as i64 + 1);
         self.due += step;
         self.time.tv_nsec += step;
         while self.time.tv_nsec >= 1_000_000_000 {
             if self.time.tv_nsec >= 8_000_000_000 {
-                self.time = clock::timespec(self.due);
+                self.time = clock::to_timespec(self.due);
                 break;
             }
             self.time.tv_nsec -= 1_000_000_000;
@@ -69,7 +69,7 @@ impl Relative {
         Relative {
             clock: plan.clock,
             period,
-            span: clock::timespec(period),
+            span: clock::to_timespec(period),
             first: Some(plan.first_due - period),
         }
     }
@@ -77,16 +77,16 @@ impl Relative {
 
 impl Wakeups for Relative {
     #[inline(always)]
-    fn sleep(&mut self) -> io::Result<i64> {
+    fn await_expiry(&mut self) -> io::Result<i64> {
         if let Some(begin) = self.first.take() {
             clock::sleep_until(self.clock, begin)?;
         }
         let due = clock::read(self.clock) + self.period;
-        clock::sleep(self.clock, 0, &self.span)?;
+        clock::sleep_on_clock(self.clock, 0, &self.span)?;
         Ok(due)
     }
     #[inline(always)]
-    fn advance(&mut self, _due: i64, _woke: i64) -> u64 {
+    fn arm_next(&mut self, _due: i64, _woke: i64) -> u64 {
         0
     }
     #[inline(always)]

@@ -2,8 +2,8 @@
 //! no handler runs.
 
 use super::{LoopPlan, Wakeups};
-use punctual_sys::attributes::tid;
-use punctual_sys::{check, clock, signals};
+use punctual_sys::attributes::thread_id;
+use punctual_sys::{check_result, clock, signals};
 use std::io;
 
 pub struct PosixTimer {
@@ -16,23 +16,23 @@ pub struct PosixTimer {
 
 /// The signal of the timers; blocked in every thread that uses one, so several threads can use the
 /// same.
-fn signal() -> libc::c_int {
+fn timer_signal() -> libc::c_int {
     libc::SIGRTMIN() + 1
 }
 
 impl PosixTimer {
     pub fn new(plan: &LoopPlan) -> io::Result<PosixTimer> {
-        let signals = signals::set_of(&[signal()]);
-        signals::block(&signals);
+        let signals = signals::set_of(&[timer_signal()]);
+        signals::block_signals(&signals);
         // SAFETY: all zeroes is a valid sigevent.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = signal();
-        event.sigev_notify_thread_id = tid();
+        event.sigev_signo = timer_signal();
+        event.sigev_notify_thread_id = thread_id();
         let mut timer: libc::timer_t = std::ptr::null_mut();
         // SAFETY: `event` and `timer` are valid; the thread named is this one.
-        check(unsafe { libc::timer_create(plan.clock, &mut event, &mut timer) })?;
-        let made = PosixTimer {
+        check_result(unsafe { libc::timer_create(plan.clock, &mut event, &mut timer) })?;
+        let posix_timer = PosixTimer {
             timer,
             signals,
             period: plan.period.ns(),
@@ -41,26 +41,26 @@ impl PosixTimer {
         };
         // SAFETY: the timer was just made.
         unsafe { clock::arm_timer(timer, plan.first_due, plan.period.ns())? };
-        Ok(made)
+        Ok(posix_timer)
     }
 }
 
 impl Wakeups for PosixTimer {
     #[inline(always)]
-    fn sleep(&mut self) -> io::Result<i64> {
+    fn await_expiry(&mut self) -> io::Result<i64> {
         // SAFETY: the set is valid; all zeroes is a valid siginfo_t to be written over.
         let (got, info) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             (libc::sigwaitinfo(&self.signals, &mut info), info)
         };
-        check(got)?;
+        check_result(got)?;
         // SAFETY: the only sender of this signal to this thread is our timer, so the timer's fields
         // of the union are the valid ones.
         self.overrun = i64::from(unsafe { info.si_overrun() }.max(0));
         Ok(self.due)
     }
     #[inline(always)]
-    fn advance(&mut self, _due: i64, _woke: i64) -> u64 {
+    fn arm_next(&mut self, _due: i64, _woke: i64) -> u64 {
         self.due += self.period * (self.overrun + 1);
         self.overrun as u64
     }
@@ -76,8 +76,8 @@ impl Drop for PosixTimer {
         // the thread ends as it began.
         unsafe {
             libc::timer_delete(self.timer);
-            let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-            while libc::sigtimedwait(&self.signals, std::ptr::null_mut(), &none) > 0 {}
+            let zero_timeout = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            while libc::sigtimedwait(&self.signals, std::ptr::null_mut(), &zero_timeout) > 0 {}
         }
     }
 }

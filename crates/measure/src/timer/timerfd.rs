@@ -16,7 +16,9 @@ pub struct Timerfd {
 impl Timerfd {
     pub fn new(plan: &LoopPlan) -> io::Result<Timerfd> {
         // SAFETY: takes numbers alone, and makes a descriptor.
-        let fd = unsafe { descriptor::made(libc::timerfd_create(plan.clock, libc::TFD_CLOEXEC))? };
+        let fd = unsafe {
+            descriptor::own_descriptor(libc::timerfd_create(plan.clock, libc::TFD_CLOEXEC))?
+        };
         clock::arm_timerfd(fd.as_fd(), plan.first_due, plan.period.ns())?;
         Ok(Timerfd { fd, period: plan.period.ns(), due: plan.first_due, expiries: 1 })
     }
@@ -24,7 +26,7 @@ impl Timerfd {
 
 impl Wakeups for Timerfd {
     #[inline(always)]
-    fn sleep(&mut self) -> io::Result<i64> {
+    fn await_expiry(&mut self) -> io::Result<i64> {
         let mut expiries = 0u64;
         // SAFETY: eight bytes are read into eight bytes.
         let n = unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut expiries).cast(), 8) };
@@ -35,7 +37,7 @@ impl Wakeups for Timerfd {
         Ok(self.due)
     }
     #[inline(always)]
-    fn advance(&mut self, _due: i64, _woke: i64) -> u64 {
+    fn arm_next(&mut self, _due: i64, _woke: i64) -> u64 {
         self.due += self.period * self.expiries as i64;
         self.expiries - 1
     }

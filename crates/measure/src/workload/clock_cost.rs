@@ -12,12 +12,12 @@ pub fn clock_cost(ticks: &impl LoopClock) -> ClockCost {
     for span in &mut spans {
         let begin = ticks.now();
         let end = ticks.now();
-        *span = ticks.ns(end) - ticks.ns(begin);
+        *span = ticks.reading_to_ns(end) - ticks.reading_to_ns(begin);
     }
     spans.sort_unstable();
     let at = |share: f64| Nanos(spans[((PAIRS - 1) as f64 * share) as usize]);
     ClockCost {
-        clock: ticks.name().to_owned(),
+        clock: ticks.clock_name().to_owned(),
         count: PAIRS as u64,
         min: at(0.0),
         median: at(0.5),

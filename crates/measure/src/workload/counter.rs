@@ -43,12 +43,12 @@ impl CycleCounter {
     }
 
     /// The ticks in a µs.
-    pub(crate) fn megahertz(&self) -> f64 {
+    pub(crate) fn ticks_per_us(&self) -> f64 {
         1_000.0 * (1u64 << SHIFT) as f64 / self.rate.max(1) as f64
     }
 
     /// The ticks of the counter in a span.
-    pub fn span(&self, span: punctual_core::Nanos) -> i64 {
+    pub(crate) fn ticks_in_span(&self, span: punctual_core::Nanos) -> i64 {
         if self.clock == CLOCK_MONOTONIC {
             return span.ns();
         }
@@ -71,10 +71,10 @@ impl LoopClock for CycleCounter {
         if self.clock == CLOCK_MONOTONIC { counter::monotonic() } else { counter::ticks() as i64 }
     }
     #[inline(always)]
-    fn ns(&self, reading: i64) -> i64 {
+    fn reading_to_ns(&self, reading: i64) -> i64 {
         self.on_monotonic(reading as u64)
     }
-    fn name(&self) -> &'static str {
+    fn clock_name(&self) -> &'static str {
         match self.clock {
             CLOCK_MONOTONIC => "CLOCK_MONOTONIC (no counter is trusted on this machine)",
             CLOCK_CNTVCT => "the virtual counter (CNTVCT_EL0)",

@@ -14,11 +14,11 @@ mod shared_memory;
 use super::measurement_loop::{LoopClock, Monotonic, Pacing};
 use super::{MeasureConfig, NoObserver, PrepareError, Prepared, clock_cost};
 use crate::binned_counter::CounterWriter;
-use crate::ring::{Producer, ring};
+use crate::ring::{Producer, create_ring};
 use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
 use crate::thread::{ThreadSettings, ThreadTask};
-pub use helper::{ARGUMENT, serve};
+pub use helper::{ARGUMENT, run_heap_program};
 
 use helper::{Allocator, Helper};
 use kernel::HeapCounts;
@@ -41,13 +41,16 @@ const WARM_UP: usize = 64;
 const REST: Nanos = Nanos::MILLI;
 const REST_PART: i64 = 10;
 
-pub(super) fn prepare(config: &MeasureConfig, plan: &HeapPlan) -> Result<Prepared, PrepareError> {
-    let allocator = Allocator::asked(plan.allocator.as_deref()).map_err(PrepareError::Needs)?;
+pub(super) fn prepare_heap(
+    config: &MeasureConfig,
+    plan: &HeapPlan,
+) -> Result<Prepared, PrepareError> {
+    let allocator = Allocator::from_plan(plan.allocator.as_deref()).map_err(PrepareError::Needs)?;
     let (mut writers, mut sources) = (Vec::new(), Vec::new());
     for series in &config.series {
         let (writer, source) = match plan.period {
             Some(period) => {
-                let (producer, source) = sink::ring(period);
+                let (producer, source) = sink::ring_for_period(period);
                 (SampleWriter::Ring(producer), source)
             }
             None => {
@@ -92,10 +95,10 @@ enum SampleWriter {
 }
 
 impl SampleWriter {
-    fn put(&mut self, [begin, end]: [i64; 2], cpu: u32) {
+    fn write_sample(&mut self, [begin, end]: [i64; 2], cpu: u32) {
         match self {
-            SampleWriter::Ring(producer) => producer.put(begin, end, cpu),
-            SampleWriter::Counter(writer) => writer.put(begin, end, cpu),
+            SampleWriter::Ring(producer) => producer.put_sample(begin, end, cpu),
+            SampleWriter::Counter(writer) => writer.count_sample(begin, end, cpu),
         }
     }
 
@@ -147,15 +150,15 @@ struct Heap {
 
 impl Heap {
     /// Requests the blocks of the next batch.
-    fn order(&mut self, helper: &mut Helper, blocks: usize, round: usize) {
-        let head = helper.shared_memory.head();
+    fn request_blocks(&mut self, helper: &mut Helper, blocks: usize, round: usize) {
+        let head = helper.shared_memory.batch_head();
         head.flags = self.flags;
         (head.blocks, head.round) = (blocks as u64, round as u64);
-        self.requests.fill(&mut helper.shared_memory.blocks()[..blocks], round);
+        self.requests.fill_blocks(&mut helper.shared_memory.all_blocks()[..blocks], round);
     }
 
     /// Runs batches until an end condition.
-    fn measure(
+    fn run_batches(
         &mut self,
         mut bounds: LoopBounds,
         helper: &mut Helper,
@@ -164,7 +167,7 @@ impl Heap {
         stop: &Stop,
     ) -> io::Result<()> {
         let end_at = bounds.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
-        let head = helper.shared_memory.head();
+        let head = helper.shared_memory.batch_head();
         (head.due, head.until, head.limit) = (start, end_at, bounds.limit);
         head.period = bounds.period.map_or(0, Nanos::ns);
         // With long periods one block at a time, so that samples arrive soon; and no list is split.
@@ -185,11 +188,16 @@ impl Heap {
             let blocks =
                 list.unwrap_or(batch).min(usize::try_from(bounds.left).unwrap_or(usize::MAX));
             let round = list.map_or(round, |_| blocks);
-            self.order(helper, blocks, round);
-            helper.batch(stop)?;
-            bounds.left =
-                bounds.left.saturating_sub(self.take(bounds.limit, round, helper, writers, stop));
-            if helper.shared_memory.head().failed > 0 {
+            self.request_blocks(helper, blocks, round);
+            helper.run_batch(stop)?;
+            bounds.left = bounds.left.saturating_sub(self.collect_batch(
+                bounds.limit,
+                round,
+                helper,
+                writers,
+                stop,
+            ));
+            if helper.shared_memory.batch_head().failed > 0 {
                 return Err(io::Error::other(
                     "malloc failed: is there a limit on memory (ulimit -v, a cgroup; with \
                      `mlockall`, ulimit -l)?",
@@ -208,7 +216,7 @@ impl Heap {
     }
 
     /// Takes the samples of the batch that has just ended; returns the number of blocks.
-    fn take(
+    fn collect_batch(
         &mut self,
         limit: i64,
         round: usize,
@@ -216,14 +224,14 @@ impl Heap {
         writers: &mut [(u32, SampleWriter)],
         stop: &Stop,
     ) -> u64 {
-        let head = helper.shared_memory.head();
+        let head = helper.shared_memory.batch_head();
         let (count, page, mut skipped) = (head.done, head.page, head.skipped);
-        let own = ListCounts { faults: head.faults, cpu_time: head.cpu_time };
+        let batch_counts = ListCounts { faults: head.faults, cpu_time: head.cpu_time };
         self.done.spent += head.spent;
         self.done.faults += head.faults;
         self.done.skipped += skipped;
         self.done.blocks += count;
-        let blocks = &helper.shared_memory.blocks()[..count as usize];
+        let blocks = &helper.shared_memory.all_blocks()[..count as usize];
         // The helper counts the missed periods of a batch: the longest block hid them.
         let whole = |block: &HeapBlock| block.free[1] - block.malloc[0];
         let longest = blocks.iter().map(whole).max().unwrap_or_default();
@@ -236,23 +244,25 @@ impl Heap {
             for ((number, writer), part) in writers.iter_mut().zip(parts) {
                 let cpu = self.only_cpu.unwrap_or(block.cpu as u32);
                 match missed {
-                    0 => writer.put(*part, cpu),
+                    0 => writer.write_sample(*part, cpu),
                     missed => writer.put_late(*part, missed, cpu),
                 }
                 if part[1] - part[0] > limit {
-                    stop.trip(*number);
+                    stop.on_limit_exceeded(*number);
                 }
             }
         }
         if let Some(lists) = &mut self.lists {
-            let own = Some(own).filter(|_| blocks.len() <= round);
-            blocks.chunks(round).for_each(|list: &[HeapBlock]| lists.take(list, page, own));
+            let list_counts = Some(batch_counts).filter(|_| blocks.len() <= round);
+            blocks
+                .chunks(round)
+                .for_each(|list: &[HeapBlock]| lists.add_list(list, page, list_counts));
         }
         count
     }
 
     /// Warms up the measured loop, so that its code and memory are resident.
-    fn rehearse(&mut self) -> Result<(), String> {
+    fn warm_up_loop(&mut self) -> Result<(), String> {
         let Some(mut helper) = self.helper.take() else { return Ok(()) };
         let (mut writers, lists) = (std::mem::take(&mut self.writers), self.lists.take());
         let blocks = if self.requests.round > 1 { self.requests.round } else { WARM_UP };
@@ -265,18 +275,19 @@ impl Heap {
         };
         // Counters are reset; a ring would keep these samples.
         let scratch = writers.iter().filter(|(_, writer)| matches!(writer, SampleWriter::Ring(_)));
-        let mut scratch: Vec<_> =
-            scratch.map(|(number, _)| (*number, SampleWriter::Ring(ring(WARM_UP).0))).collect();
+        let mut scratch: Vec<_> = scratch
+            .map(|(number, _)| (*number, SampleWriter::Ring(create_ring(WARM_UP).0)))
+            .collect();
         let into = if scratch.is_empty() { &mut writers } else { &mut scratch };
-        let done = self.measure(bounds, &mut helper, 0, into, &Stop::default());
+        let done = self.run_batches(bounds, &mut helper, 0, into, &Stop::default());
         (self.writers, self.lists, self.done) = (writers, lists, HeapTotals::default());
         self.helper = Some(helper);
         done.map_err(|why| why.to_string())
     }
 
-    fn figures(&self) -> Vec<Figure> {
+    fn total_figures(&self) -> Vec<Figure> {
         let HeapTotals { blocks, bytes, spent, faults, skipped } = self.done;
-        let each = |number: f64| number / blocks.max(1) as f64;
+        let per_block = |number: f64| number / blocks.max(1) as f64;
         let title = "a request with everything around it (malloc, touch, free and six readings of \
                      the clock), mean";
         let title = if self.flags & TOUCH != 0 {
@@ -288,16 +299,16 @@ impl Heap {
         let mut figures = vec![
             Figure::new("blocks", "blocks allocated and freed", blocks as f64, "count"),
             Figure::new("bytes", "bytes requested", bytes as f64, "bytes"),
-            Figure::new("turn", title, each(spent as f64), "ns").of(blocks),
+            Figure::new("turn", title, per_block(spent as f64), "ns").with_count(blocks),
             Figure::new(
                 "faults-each",
                 "page faults for each block (getrusage(2))",
-                each(faults as f64),
+                per_block(faults as f64),
                 "ratio",
             )
-            .of(blocks),
+            .with_count(blocks),
         ];
-        figures.extend(self.lists.iter().flat_map(Lists::figures));
+        figures.extend(self.lists.iter().flat_map(Lists::list_figures));
         if skipped > 0 {
             let title = "periods that passed while a block took longer than one";
             figures.push(Figure::new("skipped-periods", title, skipped as f64, "count"));
@@ -320,13 +331,13 @@ impl ThreadTask for Heap {
     fn prepare(&mut self) -> Result<(), String> {
         let room = BATCH.max(self.requests.round);
         self.helper = Some(Helper::start(&self.allocator, room, false)?);
-        self.rehearse()
+        self.warm_up_loop()
     }
 
     fn lock_memory(&self) -> io::Result<()> {
         self.writers.iter().try_for_each(|(_, writer)| match writer {
-            SampleWriter::Ring(producer) => memory::lock(producer.memory()),
-            SampleWriter::Counter(writer) => writer.lock(),
+            SampleWriter::Ring(producer) => memory::lock_slice(producer.ring_memory()),
+            SampleWriter::Counter(writer) => writer.lock_memory(),
         })
     }
 
@@ -336,24 +347,24 @@ impl ThreadTask for Heap {
             let _ = helper.scheduled_like_us();
         }
         // An error here recurs in the run, which reports it.
-        let _ = self.rehearse();
+        let _ = self.warm_up_loop();
     }
 
     fn run(&mut self, start: i64) -> io::Result<()> {
         let mut writers = std::mem::take(&mut self.writers);
         for (_, writer) in &mut writers {
             if let SampleWriter::Counter(writer) = writer {
-                writer.begin();
+                writer.begin_counting();
             }
         }
         let Some(mut helper) = self.helper.take() else { return Ok(()) };
         let (bounds, stop) = (self.bounds, Arc::clone(&self.stop));
-        let done = self.measure(bounds, &mut helper, start, &mut writers, &stop);
+        let done = self.run_batches(bounds, &mut helper, start, &mut writers, &stop);
         self.helper = Some(helper);
         done
     }
 
-    fn notes(&mut self) -> Notes {
+    fn collect_notes(&mut self) -> Notes {
         let mut notes =
             Notes { clock_cost: Fact::Known(clock_cost(&Monotonic)), ..Notes::default() };
         let Some(mut helper) = self.helper.take() else { return notes };
@@ -361,13 +372,13 @@ impl ThreadTask for Heap {
         // Counts in an unused heap run in a separate process, started like the measured one.
         let allocator =
             if helper.instead.is_some() { Allocator::BuiltIn } else { self.allocator.clone() };
-        let unused = kernel::unused(&allocator, &mut self.requests, flags);
+        let unused = kernel::count_unused_heap(&allocator, &mut self.requests, flags);
         let used = match self.flags & FRESH {
-            0 => kernel::used(&mut helper, &mut self.requests, flags).ok(),
+            0 => kernel::count_used_heap(&mut helper, &mut self.requests, flags).ok(),
             _ => None,
         };
         let is_glibc = helper.name.starts_with("glibc") && helper.instead.is_none();
-        notes.validations = kernel::validations(&unused, flags, is_glibc);
+        notes.validations = kernel::validate_pages(&unused, flags, is_glibc);
         let heaps: [(&str, Option<&HeapCounts>); 2] = [
             ("heap not used before", unused.as_ref().ok()),
             ("heap that was measured", used.as_ref()),
@@ -378,11 +389,11 @@ impl ThreadTask for Heap {
             .collect();
         notes.tables.push(allocator_table(&helper));
         if !rows.is_empty() {
-            notes.tables.push(kernel::table(&rows));
+            notes.tables.push(kernel::heap_table(&rows));
         }
-        notes.tables.extend(self.lists.as_ref().and_then(Lists::table));
-        notes.figures = self.figures();
-        notes.figures.extend(unused.iter().flat_map(kernel::figures));
+        notes.tables.extend(self.lists.as_ref().and_then(Lists::list_table));
+        notes.figures = self.total_figures();
+        notes.figures.extend(unused.iter().flat_map(kernel::unused_heap_figures));
         if let Some(why) = &helper.instead {
             let message = format!(
                 "the measured allocator is {}, not the one that programs of this machine use",
@@ -391,7 +402,7 @@ impl ThreadTask for Heap {
             let finding = Finding::new("heap-built-in", Severity::Advice, &*self.subject, message);
             let remedy =
                 "measure on a machine with glibc, or read the figures as those of a static program";
-            notes.findings.push(finding.evidence(why.clone()).remedy(remedy));
+            notes.findings.push(finding.with_evidence(why.clone()).with_remedy(remedy));
         }
         notes
     }

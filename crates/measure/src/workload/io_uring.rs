@@ -61,7 +61,11 @@ impl Uring {
         let mut params = Params::default();
         // SAFETY: `params` is an io_uring_params to read and write; the call makes a descriptor.
         let fd = unsafe {
-            descriptor::made(libc::syscall(libc::SYS_io_uring_setup, ENTRIES, &raw mut params))?
+            descriptor::own_descriptor(libc::syscall(
+                libc::SYS_io_uring_setup,
+                ENTRIES,
+                &raw mut params,
+            ))?
         };
         if params.features & FEAT_SINGLE_MMAP == 0 {
             return Err(io::Error::other("the kernel is older than 5.4"));
@@ -78,8 +82,8 @@ impl Uring {
         Ok(Uring { fd, rings, sqes, params })
     }
 
-    fn word(&self, offset: u32) -> &AtomicU32 {
-        self.rings.word32(offset as usize)
+    fn ring_word(&self, offset: u32) -> &AtomicU32 {
+        self.rings.word32_at(offset as usize)
     }
 
     /// Writes to the beginning of a file and waits for completion. Returns the result of write(2),
@@ -89,15 +93,15 @@ impl Uring {
     /// `bytes` must be readable memory of `length` until this returns.
     #[inline(always)]
     pub unsafe fn write(&mut self, to: i32, bytes: *const u8, length: u32) -> i32 {
-        self.put(
+        self.fill_entry(
             0,
             UringRequest { op: OP_WRITE, flags: 0, to, at: bytes as u64, length, offset: 0 },
         );
-        self.publish(1);
+        self.publish_entries(1);
         if self.enter(1, 1) < 0 {
             return -1;
         }
-        self.take().unwrap_or(-1)
+        self.take_completion().unwrap_or(-1)
     }
 
     /// Submits a write at this offset with a linked fsync, without waiting for either:
@@ -114,12 +118,15 @@ impl Uring {
         length: u32,
         offset: u64,
     ) -> i64 {
-        self.put(
+        self.fill_entry(
             0,
             UringRequest { op: OP_WRITE, flags: IO_LINK, to, at: bytes as u64, length, offset },
         );
-        self.put(1, UringRequest { op: OP_FSYNC, flags: 0, to, at: 0, length: 0, offset: 0 });
-        self.publish(2);
+        self.fill_entry(
+            1,
+            UringRequest { op: OP_FSYNC, flags: 0, to, at: 0, length: 0, offset: 0 },
+        );
+        self.publish_entries(2);
         self.enter(2, 0)
     }
 
@@ -128,15 +135,15 @@ impl Uring {
     #[inline(always)]
     pub(crate) fn wait_for_both(&mut self) -> [i32; 2] {
         let mut results = [-libc::EIO; 2];
-        let mut taken = 0;
+        let mut taken_count = 0;
         // Linked requests complete in order.
-        while let Some(place) = results.get_mut(taken) {
-            match self.take() {
+        while let Some(place) = results.get_mut(taken_count) {
+            match self.take_completion() {
                 Some(result) => {
                     *place = result;
-                    taken += 1;
+                    taken_count += 1;
                 }
-                None if self.enter(0, 2 - taken as u32) < 0
+                None if self.enter(0, 2 - taken_count as u32) < 0
                     && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted =>
                 {
                     break;
@@ -149,15 +156,15 @@ impl Uring {
 
     /// Fills the entry `ahead` entries after the last published one.
     #[inline(always)]
-    fn put(&mut self, ahead: u32, request: UringRequest) {
+    fn fill_entry(&mut self, ahead: u32, request: UringRequest) {
         let sq = &self.params.sq_off;
-        let tail = self.word(sq[SQ_TAIL]).load(Ordering::Relaxed).wrapping_add(ahead);
-        let index = tail & self.word(sq[SQ_MASK]).load(Ordering::Relaxed);
+        let tail = self.ring_word(sq[SQ_TAIL]).load(Ordering::Relaxed).wrapping_add(ahead);
+        let index = tail & self.ring_word(sq[SQ_MASK]).load(Ordering::Relaxed);
         // SAFETY: the index is below the number of entries, each of 64 bytes, of which the fields
         // below are the first 32 (struct io_uring_sqe); the kernel reads them only after the tail
         // has moved.
         unsafe {
-            let sqe = self.sqes.start().as_ptr().add(index as usize * SQE);
+            let sqe = self.sqes.start_address().as_ptr().add(index as usize * SQE);
             ptr::write_bytes(sqe, 0, SQE);
             sqe.write(request.op);
             sqe.add(1).write(request.flags);
@@ -166,13 +173,13 @@ impl Uring {
             sqe.add(16).cast::<u64>().write(request.at);
             sqe.add(24).cast::<u32>().write(request.length);
         }
-        self.word(sq[SQ_ARRAY] + index * 4).store(index, Ordering::Relaxed);
+        self.ring_word(sq[SQ_ARRAY] + index * 4).store(index, Ordering::Relaxed);
     }
 
     /// Publishes this many further entries to the kernel.
     #[inline(always)]
-    fn publish(&mut self, entries: u32) {
-        let tail = self.word(self.params.sq_off[SQ_TAIL]);
+    fn publish_entries(&mut self, entries: u32) {
+        let tail = self.ring_word(self.params.sq_off[SQ_TAIL]);
         tail.store(tail.load(Ordering::Relaxed).wrapping_add(entries), Ordering::Release);
     }
 
@@ -196,18 +203,18 @@ impl Uring {
 
     /// The next completion, if any.
     #[inline(always)]
-    fn take(&mut self) -> Option<i32> {
+    fn take_completion(&mut self) -> Option<i32> {
         let cq = &self.params.cq_off;
-        let head = self.word(cq[CQ_HEAD]).load(Ordering::Relaxed);
-        if head == self.word(cq[CQ_TAIL]).load(Ordering::Acquire) {
+        let head = self.ring_word(cq[CQ_HEAD]).load(Ordering::Relaxed);
+        if head == self.ring_word(cq[CQ_TAIL]).load(Ordering::Acquire) {
             return None;
         }
         let at = cq[CQ_CQES] as usize
-            + (head & self.word(cq[CQ_MASK]).load(Ordering::Relaxed)) as usize * CQE;
+            + (head & self.ring_word(cq[CQ_MASK]).load(Ordering::Relaxed)) as usize * CQE;
         // SAFETY: the entry lies within the mapping, and the tail shows that it is filled. `res` is
         // at offset 8 (struct io_uring_cqe).
-        let result = unsafe { self.rings.start().add(at + 8).cast::<i32>().read() };
-        self.word(cq[CQ_HEAD]).store(head.wrapping_add(1), Ordering::Release);
+        let result = unsafe { self.rings.start_address().add(at + 8).cast::<i32>().read() };
+        self.ring_word(cq[CQ_HEAD]).store(head.wrapping_add(1), Ordering::Release);
         Some(result)
     }
 }

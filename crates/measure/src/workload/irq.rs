@@ -45,11 +45,14 @@ const WARM_UP: u64 = 8;
 /// The longest distance between interrupts of a device.
 const PATIENT: Nanos = Nanos::from_millis(200);
 
-pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared, PrepareError> {
+pub(super) fn prepare_irq(
+    config: &MeasureConfig,
+    plan: &IrqPlan,
+) -> Result<Prepared, PrepareError> {
     let needs = PrepareError::Needs;
     let thread = config.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
     let bound = thread.scheduling.deadline.is_none();
-    let cpu = thread.cpus.first().filter(|_| bound).map(|cpu| cpu as u32);
+    let cpu = thread.cpus.first_cpu().filter(|_| bound).map(|cpu| cpu as u32);
     if cpu.is_none() && !matches!(plan.source, IrqSource::Timer | IrqSource::Uio) {
         return Err(needs(
             "this source needs a thread on one CPU, which SCHED_DEADLINE does not allow: use \
@@ -58,7 +61,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
         ));
     }
     let IrqSourceParts { awaited, at, row, hops, line, target, source } =
-        find(plan, config, cpu).map_err(needs)?;
+        find_source(plan, config, cpu).map_err(needs)?;
     let witness = plan.witness.as_deref().map(Witness::connect).transpose().map_err(needs)?;
     let stamps = match awaited {
         Some(awaited) => {
@@ -87,7 +90,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
         (_, None, _) => return Err(needs("this source has no line".to_owned())),
     };
     let handlers = threads::of_row(&row);
-    let (lanes, sources) = IrqLanes::of(config, hops, plan.period, cpu);
+    let (lanes, sources) = IrqLanes::from_config(config, hops, plan.period, cpu);
     let raised = Arc::new(AtomicU64::new(0));
     let line = if let Trigger::Raised { line, .. } = &way { Some(Arc::clone(line)) } else { None };
     let watch = InterruptWatch::new(
@@ -131,12 +134,12 @@ struct IrqSourceParts {
     source: InterruptSource,
 }
 
-fn find(
+fn find_source(
     plan: &IrqPlan,
     config: &MeasureConfig,
     cpu: Option<u32>,
 ) -> Result<IrqSourceParts, String> {
-    let source = InterruptSource::of(plan.source);
+    let source = InterruptSource::from_source(plan.source);
     let found = |awaited, at, row, hops, source| IrqSourceParts {
         awaited: Some(awaited),
         at,
@@ -171,7 +174,7 @@ fn find(
             source,
         ),
         IrqSource::Membarrier => {
-            let target = target(plan, config, cpu)?;
+            let target = choose_target_cpu(plan, config, cpu)?;
             let row = described("Function call interrupts");
             IrqSourceParts {
                 target: Some(target),
@@ -182,13 +185,13 @@ fn find(
             let edu = plan.source == IrqSource::Edu;
             let device = plan.device.as_deref();
             let uio = if edu {
-                uio::Uio::edu(device)?
+                uio::Uio::open_edu(device)?
             } else {
                 uio::Uio::open(device.ok_or("it has no device")?)?
             };
             let row =
                 uio.irq.map_or_else(|| RowMatch::Handler(uio.driver.clone()), RowMatch::Number);
-            let source = source.device(format!("/dev/{} ({})", uio.node, uio.driver), uio.irq);
+            let source = source.with_device(format!("/dev/{} ({})", uio.node, uio.driver), uio.irq);
             let awaited = uio.irq.map(|irq| AwaitedInterrupt::Device { irq });
             let hops = if edu { Hops::Raised } else { Hops::Thread };
             IrqSourceParts {
@@ -206,7 +209,7 @@ fn find(
             let port = parport::Parport::open(device)?;
             let (irq, name) = (port.irq, device.display().to_string());
             let row = RowMatch::Number(irq);
-            let source = source.device(name, Some(irq));
+            let source = source.with_device(name, Some(irq));
             let awaited = AwaitedInterrupt::Device { irq };
             IrqSourceParts {
                 line: Some(Arc::new(port)),
@@ -225,8 +228,8 @@ fn find(
             let lines = format!("{}, line {} to line {}", gpio.chip, lines.0, lines.1);
             let source = match &plan.witness {
                 Some(address) => InterruptSource { what: "the witness", ..source }
-                    .device(format!("{lines} through {address}"), None),
-                None => source.device(lines, None),
+                    .with_device(format!("{lines} through {address}"), None),
+                None => source.with_device(lines, None),
             };
             let hops = if plan.witness.is_some() { Hops::Thread } else { Hops::Raised };
             IrqSourceParts {
@@ -244,20 +247,24 @@ fn find(
 
 /// The CPU to be interrupted: the named one, else the first other one of the measure, else the
 /// first other allowed one.
-fn target(plan: &IrqPlan, config: &MeasureConfig, own: Option<u32>) -> Result<u32, String> {
+fn choose_target_cpu(
+    plan: &IrqPlan,
+    config: &MeasureConfig,
+    own: Option<u32>,
+) -> Result<u32, String> {
     if let Some(named) = plan.target_cpu {
         let own_too =
             || format!("CPU {named} is where the measure runs: `target_cpu` must be another one");
         return if Some(named) == own { Err(own_too()) } else { Ok(named) };
     }
-    let allowed = attributes::affinity(0).unwrap_or_default();
-    let mut others = config
+    let allowed = attributes::read_affinity(0).unwrap_or_default();
+    let mut other_cpus = config
         .cpus
         .iter()
         .chain(allowed.iter())
         .map(|cpu| cpu as u32)
         .filter(|cpu| Some(*cpu) != own);
-    others.next().ok_or_else(|| "there is no other CPU to be interrupted".to_owned())
+    other_cpus.next().ok_or_else(|| "there is no other CPU to be interrupted".to_owned())
 }
 
 /// The method of raising and awaiting an interrupt.
@@ -291,20 +298,25 @@ struct Waiter {
 
 impl Waiter {
     /// Measures interrupts one after the other, each a sample, until an end condition.
-    fn measure(&mut self, lanes: &mut IrqLanes, go: Go, stop: &Arc<Stop>) -> io::Result<()> {
+    fn measure_interrupts(
+        &mut self,
+        lanes: &mut IrqLanes,
+        go: Go,
+        stop: &Arc<Stop>,
+    ) -> io::Result<()> {
         let Waiter { way, stamps, raised, source, .. } = self;
         let stamps = stamps.as_deref().ok();
         match way {
             Trigger::Timer => {
-                timer::run(lanes, go, stop, stamps, raised);
+                timer::measure_timers(lanes, go, stop, stamps, raised);
                 Ok(())
             }
             Trigger::Membarrier { target: Some(target), .. } => {
-                membarrier::run(lanes, go, stop, stamps, raised, target)
+                membarrier::measure_membarriers(lanes, go, stop, stamps, raised, target)
             }
             Trigger::Raised { raiser: Some(raiser), .. } => {
                 let alone = source.sharers <= 1;
-                let skipped = raiser.run(go, stop, |came| {
+                let skipped = raiser.raise_periodically(go, stop, |came| {
                     let book = &mut lanes.book;
                     let mixed = alone && matches!(came.entries, Some(2..));
                     let handler = came.handler.filter(|_| !mixed && came.entries != Some(0));
@@ -312,10 +324,13 @@ impl Waiter {
                     book.unstamped += u64::from(stamps.is_some() && !mixed && handler.is_none());
                     let raiser::Arrival { raised, woke, handled_on, skipped, .. } = came;
                     book.skipped = skipped;
-                    lanes.take(Passed { raised, handler, expiry: None, woke, handled_on }, stop);
-                    lanes.left() > 0
+                    lanes.record_interrupt(
+                        Passed { raised, handler, expiry: None, woke, handled_on },
+                        stop,
+                    );
+                    lanes.samples_left() > 0
                 });
-                raised.store(raiser.raised(), Ordering::Release);
+                raised.store(raiser.raised_count(), Ordering::Release);
                 lanes.book.skipped = skipped?;
                 Ok(())
             }
@@ -326,26 +341,27 @@ impl Waiter {
     }
 
     /// Unmeasured interrupts from now on, at this distance at most.
-    fn spare(&mut self, count: u64, period: Nanos) -> io::Result<IrqLanes> {
+    fn run_unmeasured(&mut self, count: u64, period: Nanos) -> io::Result<IrqLanes> {
         let Some(lanes) = &self.lanes else { return Err(io::Error::other("it has not ended")) };
-        let mut scratch = lanes.scratch(count);
+        let mut scratch = lanes.scratch_copy(count);
         // A slow line, such as one with an opto-coupler, gets its real period. Otherwise the first
         // instant has already passed: that path is warmed up, too.
-        let own = self.source.own;
-        let period = if own { self.period.min(PATIENT) } else { self.period.min(period) };
-        let start = Monotonic.now() + if own { period.ns() } else { 0 };
+        let has_own_period = self.source.own;
+        let period =
+            if has_own_period { self.period.min(PATIENT) } else { self.period.min(period) };
+        let start = Monotonic.now() + if has_own_period { period.ns() } else { 0 };
         // A device that raises interrupts by itself is not awaited; its code is warmed up
         // nevertheless.
         let comes = !matches!(&self.way, Trigger::Raised { line, .. } if !line.is_raised());
         let end = if comes { i64::MAX } else { start };
-        self.measure(&mut scratch, Go { start, period, count, end }, &Arc::default())?;
+        self.measure_interrupts(&mut scratch, Go { start, period, count, end }, &Arc::default())?;
         if !comes {
-            scratch.take(
+            scratch.record_interrupt(
                 Passed { handler: Some(0), handled_on: Some(0), ..Passed::default() },
                 &Stop::default(),
             );
         }
-        if own {
+        if has_own_period {
             Monotonic.sleep_until(Monotonic.now() + period.ns());
         }
         Ok(scratch)
@@ -354,62 +370,65 @@ impl Waiter {
 
 impl ThreadTask for Waiter {
     fn prepare(&mut self) -> Result<(), String> {
-        let here = self.cpu.map(|cpu| CpuSet::single(cpu as usize));
-        if let Some(cpu) = &here {
+        let own_cpu = self.cpu.map(|cpu| CpuSet::from_cpu(cpu as usize));
+        if let Some(cpu) = &own_cpu {
             attributes::set_affinity(0, cpu)
                 .map_err(|why| format!("no thread can run on CPU {cpu}: {why}"))?;
         }
         if let Ok(stamps) = &self.stamps {
-            stamps.wait_as(attributes::tid());
+            stamps.wait_as(attributes::thread_id());
         }
         let stamps = self.stamps.as_ref().ok().cloned();
         let (scheduling, below) =
-            (self.scheduling, threads::below(self.scheduling, &self.handlers));
+            (self.scheduling, threads::scheduling_below(self.scheduling, &self.handlers));
         match &mut self.way {
             Trigger::Timer => return Ok(()),
             Trigger::Membarrier { cpu, target } => {
                 *target = Some(InterruptedCpu::start(*cpu, scheduling)?)
             }
             Trigger::Raised { line, raiser } => {
-                *raiser = Some(Raiser::start(Arc::clone(line), stamps, here, below)?);
+                *raiser = Some(Raiser::start(Arc::clone(line), stamps, own_cpu, below)?);
             }
         }
         // An interrupt that can never come is an error before the start.
-        let why = self.spare(1, Nanos::MILLI).err();
-        why.map_or(Ok(()), |why| Err(format!("{why} ({})", self.source.check)))
+        let error = self.run_unmeasured(1, Nanos::MILLI).err();
+        error.map_or(Ok(()), |why| Err(format!("{why} ({})", self.source.check)))
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.lanes.as_ref().map_or(Ok(()), IrqLanes::lock)
+        self.lanes.as_ref().map_or(Ok(()), IrqLanes::lock_memory)
     }
 
     fn warm_up(&mut self) {
         // An error here recurs in the measured loop, which reports it.
-        let _ = self.spare(WARM_UP, Nanos::MILLI);
+        let _ = self.run_unmeasured(WARM_UP, Nanos::MILLI);
     }
 
     fn run(&mut self, start: i64) -> io::Result<()> {
         let Some(mut lanes) = self.lanes.take() else { return Ok(()) };
         let end = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
-        let (stop, count) = (Arc::clone(&self.stop), lanes.left());
+        let (stop, count) = (Arc::clone(&self.stop), lanes.samples_left());
         if let Some(witness) = &self.witness {
-            witness.start(self.period)?;
+            witness.start_pulses(self.period)?;
         }
-        let mut outcome =
-            self.measure(&mut lanes, Go { start, period: self.period, count, end }, &stop);
-        match self.witness.as_ref().map(Witness::end) {
+        let mut outcome = self.measure_interrupts(
+            &mut lanes,
+            Go { start, period: self.period, count, end },
+            &stop,
+        );
+        match self.witness.as_ref().map(Witness::end_pulses) {
             Some(Ok(seen)) => self.witnessed = Some(seen),
             Some(Err(why)) => outcome = outcome.and(Err(why)),
             None => {}
         }
         // Dropping the producers ends the series.
-        lanes.end();
+        lanes.end_series();
         self.lanes = Some(lanes);
         outcome
     }
 
-    fn notes(&mut self) -> Notes {
-        let notes = report::notes(self);
+    fn collect_notes(&mut self) -> Notes {
+        let notes = report::collect_notes(self);
         // Ends everything that was started.
         match &mut self.way {
             Trigger::Timer => {}

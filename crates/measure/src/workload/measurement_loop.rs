@@ -14,11 +14,11 @@ pub trait LoopClock {
     fn now(&self) -> i64;
     /// A reading on CLOCK_MONOTONIC, in ns. Must not be called between two readings.
     #[inline(always)]
-    fn ns(&self, reading: i64) -> i64 {
+    fn reading_to_ns(&self, reading: i64) -> i64 {
         reading
     }
     /// The name of the clock.
-    fn name(&self) -> &'static str;
+    fn clock_name(&self) -> &'static str;
     /// Sleeps until this instant on CLOCK_MONOTONIC, or until a signal comes.
     fn sleep_until(&self, at: i64);
 }
@@ -32,7 +32,7 @@ impl LoopClock for Monotonic {
     fn now(&self) -> i64 {
         clock::read(libc::CLOCK_MONOTONIC)
     }
-    fn name(&self) -> &'static str {
+    fn clock_name(&self) -> &'static str {
         "CLOCK_MONOTONIC (clock_gettime in the vDSO)"
     }
     fn sleep_until(&self, at: i64) {
@@ -42,7 +42,7 @@ impl LoopClock for Monotonic {
 
 /// The distance of two samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pacing {
+pub(crate) enum Pacing {
     /// One follows the other. After every [`Pacing::BURST`] the thread sleeps: a real-time thread
     /// that never sleeps is throttled (sched_rt_runtime_us, 950 ms of each second), and a thread
     /// that waits for its CPU would wait for ever.
@@ -61,8 +61,8 @@ impl Pacing {
 
 /// The start and the end conditions of a loop.
 #[derive(Clone, Debug)]
-pub struct MeasurementLoop {
-    /// The number of its series, for [`Stop::trip`].
+pub(crate) struct MeasurementLoop {
+    /// The number of its series, for [`Stop::on_limit_exceeded`].
     pub series: u32,
     pub pacing: Pacing,
     pub duration: Option<Nanos>,
@@ -84,7 +84,11 @@ pub struct LoopResult {
 
 impl MeasurementLoop {
     /// The loop of one series of a measure.
-    pub fn of(config: &MeasureConfig, series: &SeriesConfig, pacing: Pacing) -> MeasurementLoop {
+    pub(crate) fn from_config(
+        config: &MeasureConfig,
+        series: &SeriesConfig,
+        pacing: Pacing,
+    ) -> MeasurementLoop {
         MeasurementLoop {
             series: series.number,
             pacing,
@@ -97,7 +101,7 @@ impl MeasurementLoop {
 
     /// The same for `samples` samples back to back, without other end conditions: for warming up
     /// and for counting.
-    pub fn short(&self, samples: u64) -> MeasurementLoop {
+    pub(crate) fn short_loop(&self, samples: u64) -> MeasurementLoop {
         MeasurementLoop {
             pacing: Pacing::BackToBack { rest: Nanos::ZERO },
             duration: None,
@@ -119,26 +123,26 @@ impl MeasurementLoop {
         mut before: impl FnMut(),
         mut act: impl FnMut(),
     ) -> LoopResult {
-        let mut taken = LoopResult::default();
+        let mut loop_result = LoopResult::default();
         let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         let mut next = start;
-        let mut now = ticks.ns(ticks.now());
+        let mut now = ticks.reading_to_ns(ticks.now());
         while now < start && !stop.is_asked() {
             ticks.sleep_until(start);
-            now = ticks.ns(ticks.now());
+            now = ticks.reading_to_ns(ticks.now());
         }
         let mut burst_end = now.saturating_add(Pacing::BURST.ns());
-        while taken.samples < self.samples && now < end_at && !stop.is_asked() {
+        while loop_result.samples < self.samples && now < end_at && !stop.is_asked() {
             let mut missed = 0;
             match self.pacing {
                 Pacing::BackToBack { rest } if rest > Nanos::ZERO && now >= burst_end => {
                     ticks.sleep_until(now + rest.ns());
-                    burst_end = ticks.ns(ticks.now()) + Pacing::BURST.ns();
+                    burst_end = ticks.reading_to_ns(ticks.now()) + Pacing::BURST.ns();
                 }
                 Pacing::Periodic(period) => {
                     if now < next {
                         ticks.sleep_until(next.min(end_at));
-                        now = ticks.ns(ticks.now());
+                        now = ticks.reading_to_ns(ticks.now());
                         // A signal came, or the end.
                         if now < next {
                             continue;
@@ -153,28 +157,28 @@ impl MeasurementLoop {
             let begin = ticks.now();
             act();
             let end = ticks.now();
-            let (begin, end) = (ticks.ns(begin), ticks.ns(end));
+            let (begin, end) = (ticks.reading_to_ns(begin), ticks.reading_to_ns(end));
             // The sample hides the periods that pass meanwhile, not the next one.
             if let Pacing::Periodic(period) = self.pacing
                 && end.min(end_at) > next
             {
-                let passed = (end.min(end_at) - next) / period.ns().max(1);
-                next += passed * period.ns().max(1);
-                missed += passed;
+                let passed_periods = (end.min(end_at) - next) / period.ns().max(1);
+                next += passed_periods * period.ns().max(1);
+                missed += passed_periods;
             }
             let cpu = self.only_cpu.unwrap_or_else(current_cpu);
             match missed {
-                0 => sink.put(begin, end, cpu),
+                0 => sink.put_sample(begin, end, cpu),
                 missed => sink.put_late(begin, end, missed as u64, cpu),
             }
-            taken.skipped += missed as u64;
-            taken.samples += 1;
+            loop_result.skipped += missed as u64;
+            loop_result.samples += 1;
             now = end;
             if end - begin > self.limit {
-                stop.trip(self.series);
+                stop.on_limit_exceeded(self.series);
             }
         }
-        taken
+        loop_result
     }
 }
 
@@ -200,7 +204,7 @@ mod tests {
         act: impl Fn(&SteppedClock),
     ) -> (Vec<(i64, i64)>, LoopResult) {
         let ticks = SteppedClock::default();
-        let (mut ring, mut reader) = crate::ring::ring(64);
+        let (mut ring, mut reader) = crate::ring::create_ring(64);
         let taken =
             measurement_loop.run(1_000, &ticks, &mut ring, &Stop::default(), || (), || act(&ticks));
         let mut spans = Vec::new();
@@ -212,7 +216,9 @@ mod tests {
     #[test]
     fn a_sample_covers_the_action_and_one_clock_reading() {
         let (back_to_back, taken) =
-            spans(&measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO }), |t| t.pass(100));
+            spans(&measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO }), |t| {
+                t.pass_time(100)
+            });
         assert_eq!(taken, LoopResult { samples: 4, skipped: 0 });
         assert!(back_to_back.iter().all(|(_, span)| *span == 105), "{back_to_back:?}");
     }
@@ -220,8 +226,8 @@ mod tests {
     #[test]
     fn a_period_that_passes_during_a_sample_is_skipped_and_counted() {
         let (periodic, taken) = spans(&measurement_loop(Pacing::Periodic(Nanos(1_000))), |t| {
-            let longer = if t.peek() < 2_000 { 2_500 } else { 10 };
-            t.pass(longer);
+            let longer = if t.peek_time() < 2_000 { 2_500 } else { 10 };
+            t.pass_time(longer);
         });
         assert_eq!(taken, LoopResult { samples: 4, skipped: 1 });
         assert_eq!(
@@ -238,7 +244,7 @@ mod tests {
         let ticks = SteppedClock::default();
         let mut rested = Vec::new();
         let mut last = None;
-        let (mut sink, _source) = crate::sink::ring(Nanos::MILLI);
+        let (mut sink, _source) = crate::sink::ring_for_period(Nanos::MILLI);
         long.run(
             0,
             &ticks,
@@ -246,12 +252,12 @@ mod tests {
             &Stop::default(),
             || (),
             || {
-                let now = ticks.peek();
+                let now = ticks.peek_time();
                 if last.is_some_and(|last| now - last >= rest.ns()) {
                     rested.push(now);
                 }
-                ticks.pass(100_000);
-                last = Some(ticks.peek());
+                ticks.pass_time(100_000);
+                last = Some(ticks.peek_time());
             },
         );
         // A hundred samples of 100 µs each are a burst of 10 ms.
@@ -268,13 +274,13 @@ mod tests {
             samples: u64::MAX,
             ..measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO })
         };
-        assert_eq!(spans(&timed, |t| t.pass(90)).1.samples, 3);
+        assert_eq!(spans(&timed, |t| t.pass_time(90)).1.samples, 3);
         let ticks = SteppedClock::default();
-        let (mut sink, source) = crate::sink::ring(Nanos::MILLI);
+        let (mut sink, source) = crate::sink::ring_for_period(Nanos::MILLI);
         let stop = Stop::default();
         let limited = MeasurementLoop { limit: 50, series: 7, samples: u64::MAX, ..timed };
         let limited = MeasurementLoop { duration: None, ..limited };
-        let taken = limited.run(0, &ticks, &mut sink, &stop, || (), || ticks.pass(60));
+        let taken = limited.run(0, &ticks, &mut sink, &stop, || (), || ticks.pass_time(60));
         assert_eq!((taken.samples, stop.tripped_by()), (1, Some(7)));
         assert!(matches!(source, SampleSource::Ring(_)));
     }

@@ -15,7 +15,7 @@ use crate::binned_counter::CounterWriter;
 use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
 use crate::thread::{ThreadSettings, ThreadTask};
-use arena::{Arena, ArenaSize, LOG, now};
+use arena::{Arena, ArenaSize, LOG, monotonic_now};
 use lock::Grant;
 use punctual_core::{Fact, Nanos, Notes};
 use punctual_plan::kinds::{MutexPlan, Sums};
@@ -32,7 +32,10 @@ const KEPT_ACQUISITIONS: usize = 4_096;
 /// The length of a real-time thread's rest.
 const REST: Nanos = Nanos::MILLI;
 
-pub(super) fn prepare(config: &MeasureConfig, plan: &MutexPlan) -> Result<Prepared, PrepareError> {
+pub(super) fn prepare_mutex(
+    config: &MeasureConfig,
+    plan: &MutexPlan,
+) -> Result<Prepared, PrepareError> {
     let needs = |why| PrepareError::Needs(format!("this lock is unavailable: {why}"));
     let threads = config.threads.len();
     let rests = config.threads.iter().any(|thread| thread.scheduling.policy.is_real_time());
@@ -102,13 +105,13 @@ struct Waits {
 trait RequestObserver: SampleSink {
     /// A round begins, after this many.
     #[inline(always)]
-    fn round(&mut self, _rounds: u64, _barrier_calls: u64) {}
+    fn on_round(&mut self, _rounds: u64, _barrier_calls: u64) {}
     /// The lock is about to be requested.
     #[inline(always)]
-    fn request(&mut self) {}
+    fn on_request(&mut self) {}
     /// The wait is over; others acquired the lock this often meanwhile.
     #[inline(always)]
-    fn granted(&mut self, _meanwhile: u64) {}
+    fn on_grant(&mut self, _meanwhile: u64) {}
 }
 
 impl RequestObserver for CounterWriter {}
@@ -126,10 +129,10 @@ impl Waits {
     fn new() -> Waits {
         let mut holders = vec![(1, 1); KEPT_ACQUISITIONS + 3];
         holders.clear();
-        Waits { holders, ..Waits::nowhere() }
+        Waits { holders, ..Waits::without_holders() }
     }
 
-    fn nowhere() -> Waits {
+    fn without_holders() -> Waits {
         let holders = Vec::new();
         Waits {
             acquisitions: 0,
@@ -147,14 +150,14 @@ impl Waits {
 
     fn reset(&mut self) {
         let holders = std::mem::take(&mut self.holders);
-        *self = Waits { holders, ..Waits::nowhere() };
+        *self = Waits { holders, ..Waits::without_holders() };
         self.holders.clear();
     }
 
     /// Accounts a wait that has ended; returns how often others took the lock meanwhile, as far
     /// back as is known: since the ticket was drawn, else since the clock reading before the
     /// request. Copies the holders if it is the longest so far; allocates nothing.
-    fn note(&mut self, arena: &Arena, request: LockRequest, grant: Grant) -> u64 {
+    fn account_wait(&mut self, arena: &Arena, request: LockRequest, grant: Grant) -> u64 {
         let LockRequest { asked, number, begin, end } = request;
         let wait = end - begin;
         self.acquisitions += 1;
@@ -165,16 +168,17 @@ impl Waits {
             // `asked` was read before the clock.
             _ => arena.first_since(asked, number, begin),
         };
-        let meanwhile = number - first;
+        let overtaken_count = number - first;
         if matches!(grant, Grant::Drawn { .. }) {
-            self.most_overtaken = self.most_overtaken.max(Some(meanwhile));
+            self.most_overtaken = self.most_overtaken.max(Some(overtaken_count));
         }
         if wait <= self.longest {
-            return meanwhile;
+            return overtaken_count;
         }
-        (self.longest, self.asked_at, self.overtaken, self.left_out) = (wait, begin, meanwhile, 0);
+        (self.longest, self.asked_at, self.overtaken, self.left_out) =
+            (wait, begin, overtaken_count, 0);
         self.holders.clear();
-        let before = first.checked_sub(1).and_then(|place| arena.entry(place));
+        let before = first.checked_sub(1).and_then(|place| arena.log_entry(place));
         self.has_before = before.is_some();
         self.holders.extend(before);
         let half = (KEPT_ACQUISITIONS / 2) as u64;
@@ -183,12 +187,12 @@ impl Waits {
                 self.left_out += 1;
                 continue;
             }
-            match arena.entry(place) {
+            match arena.log_entry(place) {
                 Some(entry) => self.holders.push(entry),
                 None => self.left_out += 1,
             }
         }
-        meanwhile
+        overtaken_count
     }
 }
 
@@ -240,61 +244,67 @@ struct ArenaRounds<'a, S> {
 }
 
 impl<S: RequestObserver> ArenaRounds<'_, S> {
-    fn run(&mut self, terms: u64, sums: Sums) {
+    fn run_rounds(&mut self, terms: u64, sums: Sums) {
         let (arena, width) = (self.arena, 1.0 / terms as f64);
-        'rounds: while arena.meet(&mut self.barrier_calls) {
-            self.sink.round(arena.rounds(), self.barrier_calls);
+        'rounds: while arena.wait_at_barrier(&mut self.barrier_calls) {
+            self.sink.on_round(arena.round_count(), self.barrier_calls);
             let rest = arena.rest_until.load(std::sync::atomic::Ordering::Relaxed);
-            if self.rests && now() < rest {
+            if self.rests && monotonic_now() < rest {
                 Monotonic.sleep_until(rest);
             }
-            self.rest_at = now() + Pacing::BURST.ns();
-            let mut own = 0.0;
+            self.rest_at = monotonic_now() + Pacing::BURST.ns();
+            let mut own_sum = 0.0;
             for k in (u64::from(self.me)..terms).step_by(arena.threads) {
                 let x = (k as f64 + 0.5) * width;
                 let term = 4.0 / (1.0 + x * x) * width;
                 match sums {
-                    Sums::Shared if !self.acquire(term) => break 'rounds,
+                    Sums::Shared if !self.add_under_lock(term) => break 'rounds,
                     Sums::Shared => {}
-                    Sums::Own => own += term,
+                    Sums::Own => own_sum += term,
                 }
-                if sums == Sums::Own && k & 0xffff < arena.threads as u64 && arena.ends(now()) {
+                if sums == Sums::Own
+                    && k & 0xffff < arena.threads as u64
+                    && arena.is_ending(monotonic_now())
+                {
                     break 'rounds;
                 }
             }
-            if sums == Sums::Own && !self.acquire(own) {
+            if sums == Sums::Own && !self.add_under_lock(own_sum) {
                 break;
             }
         }
-        arena.leave(&mut self.barrier_calls);
+        arena.end_threads(&mut self.barrier_calls);
     }
 
     /// Takes the lock, adds, releases it. False: all threads end.
     #[inline(always)]
-    fn acquire(&mut self, value: f64) -> bool {
+    fn add_under_lock(&mut self, value: f64) -> bool {
         let arena = self.arena;
-        self.sink.request();
-        let asked = arena.acquisitions();
-        let begin = now();
+        self.sink.on_request();
+        let acquisitions_before = arena.acquisition_count();
+        let begin = monotonic_now();
         // Spinning threads give up one second after the end: the owner does not get the CPU.
-        let grant = arena.lock.lock(|| arena.ends(now() - 1_000_000_000));
+        let grant = arena.lock.lock(|| arena.is_ending(monotonic_now() - 1_000_000_000));
         if grant == Grant::GivenUp {
             self.gave_up = true;
             return false;
         }
-        let end = now();
+        let end = monotonic_now();
         let number = arena.add(value, end, self.me);
         if self.hold > 0 {
-            while now() - end < self.hold {}
+            while monotonic_now() - end < self.hold {}
         }
         arena.lock.unlock();
         if self.left > 0 {
-            self.sink.put(begin, end, self.only_cpu.unwrap_or_else(current_cpu));
-            let meanwhile =
-                self.waits.note(arena, LockRequest { asked, number, begin, end }, grant);
-            self.sink.granted(meanwhile);
+            self.sink.put_sample(begin, end, self.only_cpu.unwrap_or_else(current_cpu));
+            let overtaken_count = self.waits.account_wait(
+                arena,
+                LockRequest { asked: acquisitions_before, number, begin, end },
+                grant,
+            );
+            self.sink.on_grant(overtaken_count);
             if end - begin > self.limit {
-                self.stop.trip(self.series);
+                self.stop.on_limit_exceeded(self.series);
             }
             self.left -= 1;
             // A thread with all its samples keeps contending until all have theirs.
@@ -309,14 +319,14 @@ impl<S: RequestObserver> ArenaRounds<'_, S> {
         }
         if self.rests && end >= self.rest_at {
             Monotonic.sleep_until(end + REST.ns());
-            self.rest_at = now() + Pacing::BURST.ns();
+            self.rest_at = monotonic_now() + Pacing::BURST.ns();
         }
-        !arena.ends(end)
+        !arena.is_ending(end)
     }
 }
 
 impl Competitor {
-    fn rounds<'a, S: RequestObserver>(
+    fn arena_rounds<'a, S: RequestObserver>(
         &'a self,
         arena: &'a Arena,
         waits: &'a mut Waits,
@@ -343,16 +353,16 @@ impl Competitor {
 
 impl ThreadTask for Competitor {
     fn lock_memory(&self) -> io::Result<()> {
-        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock)
+        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock_memory)
     }
 
     fn warm_up(&mut self) {
         let Some(mut writer) = self.writer.take() else { return };
-        let mut waits = std::mem::replace(&mut self.waits, Waits::nowhere());
-        self.warm.again();
-        let mut rounds = self.rounds(&self.warm, &mut waits, &mut writer);
+        let mut waits = std::mem::replace(&mut self.waits, Waits::without_holders());
+        self.warm.reset_rounds();
+        let mut rounds = self.arena_rounds(&self.warm, &mut waits, &mut writer);
         (rounds.me, rounds.hold, rounds.limit, rounds.left) = (0, 0, i64::MAX, u64::MAX);
-        rounds.run(WARM_UP, self.plan.sums);
+        rounds.run_rounds(WARM_UP, self.plan.sums);
         waits.reset();
         self.waits = waits;
         writer.reset();
@@ -362,29 +372,29 @@ impl ThreadTask for Competitor {
     fn run(&mut self, start: i64) -> io::Result<()> {
         // Dropping the writer ends the series.
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
-        writer.begin();
+        writer.begin_counting();
         if let Some(duration) = self.duration {
             self.arena.end_at(start.saturating_add(duration.ns()));
         }
-        while now() < start && !self.stop.is_asked() {
+        while monotonic_now() < start && !self.stop.is_asked() {
             Monotonic.sleep_until(start);
         }
-        let mut waits = std::mem::replace(&mut self.waits, Waits::nowhere());
+        let mut waits = std::mem::replace(&mut self.waits, Waits::without_holders());
         let before = Usage::of_this_thread();
         let arena = Arc::clone(&self.arena);
-        let mut rounds = self.rounds(&arena, &mut waits, &mut writer);
-        rounds.run(self.plan.terms, self.plan.sums);
+        let mut rounds = self.arena_rounds(&arena, &mut waits, &mut writer);
+        rounds.run_rounds(self.plan.terms, self.plan.sums);
         self.outcome.gave_up = rounds.gave_up;
-        self.outcome.usage = Usage::of_this_thread().since(before);
+        self.outcome.usage = Usage::of_this_thread().usage_since(before);
         self.waits = waits;
         Ok(())
     }
 
-    fn notes(&mut self) -> Notes {
+    fn collect_notes(&mut self) -> Notes {
         if !self.outcome.gave_up {
-            self.outcome.counted = Some(self.segment.count(self));
+            self.outcome.counted = Some(self.segment.count_thread(self));
         }
-        let waits = std::mem::replace(&mut self.waits, Waits::nowhere());
+        let waits = std::mem::replace(&mut self.waits, Waits::without_holders());
         let outcome = std::mem::take(&mut self.outcome);
         self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((
             self.me as usize,
@@ -401,7 +411,7 @@ impl ThreadTask for Competitor {
 }
 
 impl Observer for notes::LockAccount {
-    fn after(&mut self) -> Notes {
-        self.notes()
+    fn on_end(&mut self) -> Notes {
+        self.collect_notes()
     }
 }

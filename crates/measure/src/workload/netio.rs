@@ -13,7 +13,7 @@ use super::storage::place::StoragePlace;
 use super::storage::writer::{RunningWriter, StorageWriter};
 use super::storage::{DeviceWatch, report};
 use super::{MeasureConfig, NoObserver, Observer, PrepareError, Prepared, clock_cost};
-use crate::ring::{Producer, ring};
+use crate::ring::{Producer, create_ring};
 use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
 use crate::thread::ThreadTask;
@@ -41,19 +41,23 @@ const COUNTED: u64 = 64;
 /// The size at which the file restarts.
 const FILE_MAX: Bytes = Bytes::mib(256);
 
-pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepared, PrepareError> {
+pub(super) fn prepare_netio(
+    config: &MeasureConfig,
+    plan: &NetioPlan,
+) -> Result<Prepared, PrepareError> {
     let Some(first) = config.series.first() else {
         return Err(PrepareError::Needs("netio has no series".to_owned()));
     };
     let (mut producers, mut sources) = (Vec::new(), Vec::new());
     for _ in &config.series {
-        let (producer, source) = sink::ring(plan.period);
+        let (producer, source) = sink::ring_for_period(plan.period);
         producers.push(producer);
         sources.push(source);
     }
-    let measurement_loop = MeasurementLoop::of(config, first, Pacing::Periodic(plan.period));
-    let (work, observer) =
-        work(config, plan, &measurement_loop, &mut producers).map_err(PrepareError::Needs)?;
+    let measurement_loop =
+        MeasurementLoop::from_config(config, first, Pacing::Periodic(plan.period));
+    let (work, observer) = prepare_work(config, plan, &measurement_loop, &mut producers)
+        .map_err(PrepareError::Needs)?;
     let line = NetworkLine::open(plan).map_err(PrepareError::Needs)?;
     let netio = Netio {
         subject: config.name.clone(),
@@ -61,7 +65,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepar
         measurement_loop,
         hands: NetTaskState {
             line,
-            cipher: encryption(plan, config.seed),
+            cipher: derive_encryption(plan, config.seed),
             message: RecordBuffer::new(plan.message.get() as usize),
             work,
             came: 0,
@@ -74,16 +78,17 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepar
         before: Err("it did not start".to_owned()),
         done: TaskResult::default(),
         own: {
-            let mut own = vec![1; KEPT_MESSAGES.min(config.samples.unwrap_or(u64::MAX) as usize)];
-            own.clear();
-            own
+            let mut own_times =
+                vec![1; KEPT_MESSAGES.min(config.samples.unwrap_or(u64::MAX) as usize)];
+            own_times.clear();
+            own_times
         },
     };
     Ok(Prepared { tasks: vec![Box::new(netio)], sources, observer })
 }
 
 /// The destination of messages, and the observer.
-fn work(
+fn prepare_work(
     config: &MeasureConfig,
     plan: &NetioPlan,
     measurement_loop: &MeasurementLoop,
@@ -93,9 +98,11 @@ fn work(
         return Ok((NetWork::Nothing, Box::new(NoObserver)));
     }
     let (direct, forced) = (plan.writing == Writing::Direct, plan.writing == Writing::Forced);
-    let file = file::opened(&plan.directory)?;
-    let place = StoragePlace::of(&file, &plan.directory);
-    let on = |why: String| format!("on {} in {}: {why}", place.kind(), plan.directory.display());
+    let file = file::open_in_directory(&plan.directory)?;
+    let place = StoragePlace::from_file(&file, &plan.directory);
+    let on = |why: String| {
+        format!("on {} in {}: {why}", place.file_system_kind(), plan.directory.display())
+    };
     let as_storage = StoragePlan {
         mode: if forced { StorageMode::Forced } else { StorageMode::Direct },
         forcing: plan.forcing,
@@ -106,7 +113,7 @@ fn work(
     };
     let mut record_file = RecordFile::new(file, &as_storage).map_err(on)?;
     let at_once = plan.message.get() as usize * if direct { 1 } else { plan.batch as usize };
-    record_file.try_once(&Monotonic, RecordBuffer::new(at_once).bytes()).map_err(on)?;
+    record_file.try_once(&Monotonic, RecordBuffer::new(at_once).as_bytes()).map_err(on)?;
     let records = Arc::new(AtomicU64::new(0));
     // Data that is already written when sync(2) runs needs no write.
     let forced_records = forced && plan.forcing != punctual_plan::kinds::Forcing::Sync;
@@ -143,7 +150,7 @@ fn work(
 type Encryption = Ctr128BE<Aes128>;
 
 /// The key is derived from the experiment's seed: only time is measured, and nothing is secret.
-fn encryption(plan: &NetioPlan, seed: u64) -> Option<Encryption> {
+fn derive_encryption(plan: &NetioPlan, seed: u64) -> Option<Encryption> {
     let key = (u128::from(seed) | 1 << 127).to_le_bytes();
     (plan.cipher == Cipher::Aes128).then(|| Encryption::new(&key.into(), &[0; 16].into()))
 }
@@ -209,16 +216,16 @@ struct NetTaskState {
 impl NetTaskState {
     /// One message, with a reading of the clock between its parts.
     #[inline(always)]
-    fn one(&mut self, stop: &Stop) -> Result<Spans, NoMessage> {
+    fn process_message(&mut self, stop: &Stop) -> Result<Spans, NoMessage> {
         let begin = Monotonic.now();
-        let before = self.line.taken(begin);
-        self.request()?;
+        let before = self.line.network_time(begin);
+        self.request_message()?;
         let NetTaskState { line, cipher, message, work, came, ahead, requested, .. } = self;
         let mut spans = Spans::default();
         let sent = Monotonic.now();
         spans.add([begin, sent]);
         *requested = false;
-        line.receive(message.bytes_mut(), || stop.is_asked())?;
+        line.receive_message(message.bytes_mut(), || stop.is_asked())?;
         let received = Monotonic.now();
         *came = line.number;
         spans.add([sent, received]);
@@ -229,7 +236,7 @@ impl NetTaskState {
         match work {
             NetWork::Writes(record_file) => {
                 if let Some([begin, opened, written, _, closed]) =
-                    record_file.write(&Monotonic, message.bytes())
+                    record_file.write(&Monotonic, message.as_bytes())
                 {
                     spans.add([begin, opened]);
                     spans.add([opened, written]);
@@ -237,7 +244,7 @@ impl NetTaskState {
                 }
             }
             NetWork::Collects { queue, writer, .. } => {
-                if queue.put(message.bytes())
+                if queue.add_record(message.as_bytes())
                     && let Some(writer) = writer
                 {
                     writer.thread().unpark();
@@ -247,11 +254,11 @@ impl NetTaskState {
         }
         if *ahead {
             let begin = Monotonic.now();
-            self.request()?;
+            self.request_message()?;
             spans.spans[SEND] = [begin, Monotonic.now()];
         }
         let end = Monotonic.now();
-        if let Some((before, after)) = before.zip(self.line.taken(end)) {
+        if let Some((before, after)) = before.zip(self.line.network_time(end)) {
             let NetworkTime { driver, softirq, .. } = after - before;
             // It began between a reading of the clock and that of its CPU: some ns below 0.
             for part in [driver.max(0), softirq.max(0)] {
@@ -265,23 +272,23 @@ impl NetTaskState {
 
     /// Requests a message, unless one has been requested.
     #[inline(always)]
-    fn request(&mut self) -> Result<(), NoMessage> {
+    fn request_message(&mut self) -> Result<(), NoMessage> {
         if !self.requested {
-            self.line.send()?;
+            self.line.send_request()?;
             self.requested = true;
         }
         Ok(())
     }
 
     /// Receives the requested message that belongs to no cycle.
-    fn settle(&mut self, stop: &Stop) {
+    fn receive_outstanding(&mut self, stop: &Stop) {
         if std::mem::take(&mut self.requested) {
-            let _ = self.line.receive(self.message.bytes_mut(), || stop.is_asked());
+            let _ = self.line.receive_message(self.message.bytes_mut(), || stop.is_asked());
         }
     }
 
     /// System calls of the calling thread so far.
-    fn calls(&self) -> u64 {
+    fn call_count(&self) -> u64 {
         // Open, write, close.
         let written = if let NetWork::Writes(record_file) = &self.work {
             3 * record_file.count.records
@@ -300,7 +307,7 @@ impl NetTaskState {
 
     /// A queue without a consumer.
     fn spare_queue(&self) -> BatchProducer {
-        batch_queue::batch_queue(self.message.bytes().len(), 2).0
+        batch_queue::batch_queue(self.message.as_bytes().len(), 2).0
     }
 }
 
@@ -342,9 +349,9 @@ impl<S: SampleSink> MessageSampler<'_, S> {
 
 impl<S: SampleSink> SampleSink for MessageSampler<'_, S> {
     #[inline(always)]
-    fn put(&mut self, begin: i64, end: i64, cpu: u32) {
+    fn put_sample(&mut self, begin: i64, end: i64, cpu: u32) {
         if self.came.get() {
-            self.sink.put(begin, end, cpu);
+            self.sink.put_sample(begin, end, cpu);
             self.keep_own(begin, end);
         }
     }
@@ -375,7 +382,7 @@ struct Netio {
 }
 
 impl Netio {
-    fn work(
+    fn run_cycles(
         &mut self,
         measurement_loop: &MeasurementLoop,
         start: i64,
@@ -388,10 +395,10 @@ impl Netio {
         let hands = &mut self.hands;
         let (mut lost, mut broken, waited) = (0, None, Cell::new(0));
         if hands.ahead
-            && let Err(NoMessage::Broken(why)) = hands.request()
+            && let Err(NoMessage::Broken(why)) = hands.request_message()
         {
             broken = Some(why);
-            stop.ask();
+            stop.request_stop();
         }
         let before = || {
             if let Some(spans) = last.take() {
@@ -399,7 +406,7 @@ impl Netio {
             }
         };
         let act = || {
-            let one = hands.one(stop);
+            let one = hands.process_message(stop);
             came.set(one.is_ok());
             match one {
                 Ok(spans) => {
@@ -412,17 +419,17 @@ impl Netio {
                 Err(NoMessage::Broken(why)) => {
                     // There will be no more messages.
                     broken = Some(why);
-                    stop.ask();
+                    stop.request_stop();
                 }
             }
         };
-        let own = &mut self.own;
-        let mut sink = MessageSampler { sink: whole, came: &came, waited: &waited, own };
+        let own_times = &mut self.own;
+        let mut sink = MessageSampler { sink: whole, came: &came, waited: &waited, own: own_times };
         done.taken = measurement_loop.run(start, &Monotonic, &mut sink, stop, before, act);
         if let Some(spans) = last.take() {
             spans.hand_on(parts);
         }
-        self.hands.settle(stop);
+        self.hands.receive_outstanding(stop);
         (done.lost, done.broken) = (lost, broken);
         done
     }
@@ -434,7 +441,7 @@ impl Netio {
         if is_unknown || record_file.count.records == 0 || record_file.count.failed > 0 {
             return None;
         }
-        let length = self.hands.message.bytes().len();
+        let length = self.hands.message.as_bytes().len();
         let read =
             record_file.read_last(length).map_err(|why| why.to_string()).and_then(|mut bytes| {
                 if let Some(cipher) = &mut self.hands.cipher {
@@ -442,13 +449,13 @@ impl Netio {
                     cipher.try_seek(end - length as u64).map_err(|why| why.to_string())?;
                     cipher.try_apply_keystream(&mut bytes).map_err(|why| why.to_string())?;
                 }
-                let mut expected = line::pattern(length);
-                line::number(&mut expected, self.hands.came);
+                let mut expected = line::answer_pattern(length);
+                line::number_answer(&mut expected, self.hands.came);
                 Ok(bytes.iter().zip(&expected).filter(|(have, wanted)| have == wanted).count()
                     as u64)
             });
         let what = "bytes of the last record as the server sent them";
-        Some(Validation::compare(
+        Some(Validation::compare_counts(
             what,
             length as u64,
             Fact::from(read),
@@ -459,44 +466,44 @@ impl Netio {
 
     /// Further messages, while the kernel counts this thread's calls.
     fn count_calls(&mut self) -> Validation {
-        let (measurement_loop, mut claimed) = (self.measurement_loop.short(COUNTED), 0);
+        let (measurement_loop, mut claimed) = (self.measurement_loop.short_loop(COUNTED), 0);
         let mut scratch: Vec<Producer> =
-            self.producers.iter().map(|_| ring(COUNTED as usize).0).collect();
+            self.producers.iter().map(|_| create_ring(COUNTED as usize).0).collect();
         // The producers of the run are gone: their number is irrelevant, but one must exist.
-        scratch.push(ring(COUNTED as usize).0);
-        let mut other = self.hands.spare_queue();
-        self.hands.swap_queue(&mut other);
-        let mut more = || {
-            let before = self.hands.calls();
-            self.work(&measurement_loop, 0, &mut scratch, &Stop::default());
-            claimed = self.hands.calls() - before;
+        scratch.push(create_ring(COUNTED as usize).0);
+        let mut spare_queue = self.hands.spare_queue();
+        self.hands.swap_queue(&mut spare_queue);
+        let mut run_more_cycles = || {
+            let before = self.hands.call_count();
+            self.run_cycles(&measurement_loop, 0, &mut scratch, &Stop::default());
+            claimed = self.hands.call_count() - before;
         };
-        let counted = PerfCounter::system_calls(&mut more);
+        let counted = PerfCounter::system_calls(&mut run_more_cycles);
         if counted.is_err() {
             // The claim does not depend on the count.
-            more();
+            run_more_cycles();
         }
-        self.hands.swap_queue(&mut other);
+        self.hands.swap_queue(&mut spare_queue);
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
         let tolerance = Tolerance::EXACT;
-        Validation::compare(
+        Validation::compare_counts(
             "system calls of the task",
             claimed,
             Fact::from(counted),
             source,
             tolerance,
         )
-        .explain(format!(
+        .with_explanation(format!(
             "{COUNTED} messages more, after the measured ones; the call that ends the counting is \
              taken off"
         ))
     }
 
-    fn received(&self, moved: &Result<Moved, String>) -> Vec<Validation> {
+    fn validate_received(&self, moved: &Result<Moved, String>) -> Vec<Validation> {
         let claimed = self.done.received - self.done.received_before;
         let what = "bytes received";
         let read = moved.as_ref().map(|moved| moved.read).map_err(Clone::clone);
-        let mut all = vec![Validation::compare(
+        let mut validations = vec![Validation::compare_counts(
             what,
             claimed,
             Fact::from(read),
@@ -506,16 +513,30 @@ impl Netio {
         if let Some((before, now)) = self.done.tcp_before.zip(self.hands.line.tcp_counts()) {
             let counted = Fact::Known(now.received - before);
             let source = "getsockopt(2): TCP_INFO, tcpi_bytes_received";
-            all.push(Validation::compare(what, claimed, counted, source, Tolerance::EXACT));
+            validations.push(Validation::compare_counts(
+                what,
+                claimed,
+                counted,
+                source,
+                Tolerance::EXACT,
+            ));
         }
-        if let Some((before, now)) = self.done.frames_before.clone().zip(self.hands.line.frames()) {
+        if let Some((before, now)) =
+            self.done.frames_before.clone().zip(self.hands.line.frame_counts())
+        {
             let counted = now.1.and_then(|now| before.1.map(|before| now - before));
             let (what, source) = ("frames that the driver took", "/proc/net/dev of both ends");
             let claimed = now.0 - before.0;
             let exact = Tolerance::EXACT;
-            all.push(Validation::compare(what, claimed, Fact::from(counted), source, exact));
+            validations.push(Validation::compare_counts(
+                what,
+                claimed,
+                Fact::from(counted),
+                source,
+                exact,
+            ));
         }
-        all
+        validations
     }
 }
 
@@ -529,7 +550,7 @@ struct Moved {
 
 impl Moved {
     /// The current count. Reading it counts as reading, too: later counts include its `length`.
-    fn now() -> Result<(Moved, u64), String> {
+    fn read_current() -> Result<(Moved, u64), String> {
         let path = "/proc/thread-self/io";
         let text = std::fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
         let field = |name: &str| {
@@ -542,30 +563,32 @@ impl Moved {
 
 impl ThreadTask for Netio {
     fn lock_memory(&self) -> io::Result<()> {
-        self.producers.iter().try_for_each(|producer| memory::lock(producer.memory()))?;
-        memory::lock(self.hands.message.bytes())
+        self.producers
+            .iter()
+            .try_for_each(|producer| memory::lock_slice(producer.ring_memory()))?;
+        memory::lock_slice(self.hands.message.as_bytes())
     }
 
     fn warm_up(&mut self) {
         let mut scratch: Vec<Producer> =
-            self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
-        let measurement_loop = self.measurement_loop.short(WARM_UP);
+            self.producers.iter().map(|_| create_ring(WARM_UP as usize).0).collect();
+        let measurement_loop = self.measurement_loop.short_loop(WARM_UP);
         // Collected in a separate queue: the writer finds nothing.
-        let mut other = self.hands.spare_queue();
-        self.hands.swap_queue(&mut other);
-        self.work(&measurement_loop, 0, &mut scratch, &Stop::default());
-        self.hands.swap_queue(&mut other);
+        let mut spare_queue = self.hands.spare_queue();
+        self.hands.swap_queue(&mut spare_queue);
+        self.run_cycles(&measurement_loop, 0, &mut scratch, &Stop::default());
+        self.hands.swap_queue(&mut spare_queue);
         if let NetWork::Writes(record_file) = &mut self.hands.work {
-            record_file.forget();
+            record_file.reset_counts();
         }
         // Freeing memory may read: glibc then reads /proc/sys/vm/overcommit_memory.
-        drop((scratch, other));
+        drop((scratch, spare_queue));
         self.own.clear();
         self.done.tcp_before = self.hands.line.tcp_counts().map(|counts| counts.received);
-        self.done.frames_before = self.hands.line.frames();
+        self.done.frames_before = self.hands.line.frame_counts();
         // Here and not in the run, where page faults would be reported.
-        self.before =
-            Moved::now().map(|(moved, length)| Moved { read: moved.read + length, ..moved });
+        self.before = Moved::read_current()
+            .map(|(moved, length)| Moved { read: moved.read + length, ..moved });
     }
 
     fn run(&mut self, start: i64) -> io::Result<()> {
@@ -575,7 +598,7 @@ impl ThreadTask for Netio {
         self.hands.spent = [0; 3];
         let tcp_before = self.done.tcp_before;
         let frames_before = self.done.frames_before.take();
-        let done = self.work(&measurement_loop, start, &mut producers, &stop);
+        let done = self.run_cycles(&measurement_loop, start, &mut producers, &stop);
         let (sent, received) = (self.hands.line.sent, self.hands.line.received);
         self.done = TaskResult {
             sent_before,
@@ -603,13 +626,15 @@ impl ThreadTask for Netio {
         }
     }
 
-    fn notes(&mut self) -> Notes {
+    fn collect_notes(&mut self) -> Notes {
         // Before further messages are sent.
-        let own = std::mem::take(&mut self.own);
+        let own_times = std::mem::take(&mut self.own);
         let [whole, driver, softirq] = self.hands.spent;
-        let mut notes =
-            Notes { tables: vec![self.hands.line.table(&self.plan)], ..Notes::default() };
-        let after = Moved::now();
+        let mut notes = Notes {
+            tables: vec![self.hands.line.connection_table(&self.plan)],
+            ..Notes::default()
+        };
+        let after = Moved::read_current();
         let moved = self.before.clone().and_then(|before| {
             after.map(|(after, _)| Moved {
                 read: after.read.saturating_sub(before.read),
@@ -617,34 +642,36 @@ impl ThreadTask for Netio {
             })
         });
         let sent = self.done.sent - self.done.sent_before;
-        notes.validations = self.received(&moved);
+        notes.validations = self.validate_received(&moved);
         notes.validations.extend(self.read_back());
         let written = moved.map(|moved| moved.written.saturating_sub(sent));
         match &mut self.hands.work {
-            NetWork::Writes(record_file) => {
-                merge(&mut notes, report::of(record_file, &self.subject, Ok(0), written))
-            }
+            NetWork::Writes(record_file) => merge_notes(
+                &mut notes,
+                report::report_file(record_file, &self.subject, Ok(0), written),
+            ),
             NetWork::Collects { queue, writer, held } => {
-                merge(&mut notes, writer.take().map(RunningWriter::join).unwrap_or_default());
-                report::collected(&mut notes, &self.subject, *held, queue.dropped);
+                merge_notes(&mut notes, writer.take().map(RunningWriter::join).unwrap_or_default());
+                report::report_unwritten(&mut notes, &self.subject, *held, queue.dropped);
             }
             NetWork::Nothing => {}
         }
         notes.validations.push(self.count_calls());
         let TaskResult { taken, lost, received, received_before, .. } = &self.done;
         let bytes = (received - received_before) as f64;
-        notes.figures.extend(own_time(own));
+        notes.figures.extend(own_time(own_times));
         for (name, part, ns) in
             [("driver-share", "driver", driver), ("softirq-share", "softirq", softirq)]
         {
             let title = format!("{part} as a share of the time of all messages");
             let share = self.plan.shares.then(|| 100.0 * ns as f64 / whole.max(1) as f64);
-            notes
-                .figures
-                .extend(share.map(|share| Figure::new(name, title, share, "%").of(taken.samples)));
+            notes.figures.extend(
+                share.map(|share| Figure::new(name, title, share, "%").with_count(taken.samples)),
+            );
         }
         notes.figures.push(
-            Figure::new("received-bytes", "bytes received", bytes, "bytes").of(taken.samples),
+            Figure::new("received-bytes", "bytes received", bytes, "bytes")
+                .with_count(taken.samples),
         );
         if *lost > 0 {
             let figure = Figure::new(
@@ -653,14 +680,16 @@ impl ThreadTask for Netio {
                 *lost as f64,
                 "count",
             );
-            notes.figures.push(figure.of(taken.samples));
+            notes.figures.push(figure.with_count(taken.samples));
             let message = "datagrams were lost, or their sender got no CPU for a second";
             let finding = Finding::new("netio-lost", Severity::Warning, &*self.subject, message);
-            let finding = finding
-                .evidence(format!("{lost} of {}; no sample has been taken of them", taken.samples));
-            notes
-                .findings
-                .push(finding.remedy("leave the server a CPU on which nothing real-time runs"));
+            let finding = finding.with_evidence(format!(
+                "{lost} of {}; no sample has been taken of them",
+                taken.samples
+            ));
+            notes.findings.push(
+                finding.with_remedy("leave the server a CPU on which nothing real-time runs"),
+            );
         }
         if taken.skipped > 0 {
             let title = "periods that passed while a message took longer than one";
@@ -682,14 +711,14 @@ fn own_time(mut own: Vec<i64>) -> Vec<Figure> {
     own.sort_unstable();
     let figure = |name, which, ns: &i64| {
         let title = format!("a message without waiting for it (whole less recv), {which}");
-        Figure::new(name, title, *ns as f64, "ns").of(own.len() as u64)
+        Figure::new(name, title, *ns as f64, "ns").with_count(own.len() as u64)
     };
     let middle = own.get(own.len() / 2).map(|ns| figure("without-receiving", "median", ns));
     let worst = own.last().map(|ns| figure("worst-without-receiving", "longest", ns));
     middle.into_iter().chain(worst).collect()
 }
 
-fn merge(all: &mut Notes, more: Notes) {
+fn merge_notes(all: &mut Notes, more: Notes) {
     all.validations.extend(more.validations);
     all.figures.extend(more.figures);
     all.tables.extend(more.tables);
@@ -723,14 +752,14 @@ mod tests {
             only_cpu: Some(2),
         };
         let (ticks, stop) = (SteppedClock::default(), Stop::default());
-        let (mut whole, mut reader) = ring(16);
+        let (mut whole, mut reader) = create_ring(16);
         let (came, waited, mut own) = (Cell::new(false), Cell::new(0), Vec::with_capacity(2));
         let mut number = 0;
         let act = || {
             number += 1;
             came.set(number % 2 == 0);
             waited.set(10 * number);
-            ticks.pass(10 * number + 100);
+            ticks.pass_time(10 * number + 100);
         };
         let mut sink =
             MessageSampler { sink: &mut whole, came: &came, waited: &waited, own: &mut own };
@@ -747,7 +776,7 @@ mod tests {
     fn parts_of_a_sample_are_distributed_to_their_series_in_order() {
         let mut spans = Spans::default();
         (0..9).for_each(|part| spans.add([part, 10 * part]));
-        let (mut producers, readers): (Vec<_>, Vec<_>) = (0..9).map(|_| ring(2)).unzip();
+        let (mut producers, readers): (Vec<_>, Vec<_>) = (0..9).map(|_| create_ring(2)).unzip();
         spans.hand_on(&mut producers);
         let parts: Vec<_> = readers
             .into_iter()
@@ -783,8 +812,8 @@ mod tests {
 
     #[test]
     fn reading_the_count_is_in_the_next_one() {
-        let (before, length) = Moved::now().unwrap();
-        let (after, _) = Moved::now().unwrap();
+        let (before, length) = Moved::read_current().unwrap();
+        let (after, _) = Moved::read_current().unwrap();
         assert_eq!(after.read - before.read, length);
     }
 }

@@ -12,24 +12,24 @@ impl SteppedClock {
     pub(crate) const READING: i64 = 5;
 
     /// Lets time pass, in ns.
-    pub fn pass(&self, ns: i64) {
+    pub fn pass_time(&self, ns: i64) {
         self.0.set(self.0.get() + ns);
     }
 
-    pub fn peek(&self) -> i64 {
+    pub(crate) fn peek_time(&self) -> i64 {
         self.0.get()
     }
 }
 
 impl LoopClock for SteppedClock {
     fn now(&self) -> i64 {
-        self.pass(SteppedClock::READING);
-        self.peek()
+        self.pass_time(SteppedClock::READING);
+        self.peek_time()
     }
-    fn name(&self) -> &'static str {
+    fn clock_name(&self) -> &'static str {
         "simulated"
     }
     fn sleep_until(&self, at: i64) {
-        self.0.set(self.peek().max(at));
+        self.0.set(self.peek_time().max(at));
     }
 }

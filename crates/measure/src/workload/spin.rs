@@ -13,7 +13,7 @@ use crate::binned_counter::CounterWriter;
 use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
 use crate::thread::ThreadTask;
-use causes::{CausesCounts, CountDeltas, CpuCounters, GapCause, Handled, largest, stolen};
+use causes::{CausesCounts, CountDeltas, CpuCounters, GapCause, Handled, largest_part, read_steal};
 use punctual_core::{
     Cell, Column, CpuSet, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance,
     Validation,
@@ -32,7 +32,7 @@ const LONGEST: usize = 16;
 /// Turns of the warm-up loop before the first sample.
 const WARM_UP: u64 = 1_000;
 
-pub(super) fn prepare(config: &MeasureConfig, plan: &SpinPlan) -> Prepared {
+pub(super) fn prepare_spin(config: &MeasureConfig, plan: &SpinPlan) -> Prepared {
     let results: Arc<Mutex<Vec<SpinResults>>> = Arc::default();
     let mut parts = Prepared {
         tasks: Vec::new(),
@@ -132,8 +132,8 @@ struct SpinResults {
 }
 
 impl SpinResults {
-    fn gap(&mut self, gap: KeptGap, threshold: Nanos) {
-        self.by_cause[largest(&gap.parts) as usize].gaps += 1;
+    fn add_gap(&mut self, gap: KeptGap, threshold: Nanos) {
+        self.by_cause[largest_part(&gap.parts) as usize].gaps += 1;
         for (share, part) in self.by_cause.iter_mut().zip(gap.parts) {
             share.total += Nanos(part);
             share.longest = share.longest.max(Nanos(part));
@@ -143,8 +143,8 @@ impl SpinResults {
             self.longest.push(gap);
             return;
         }
-        let least = self.longest.iter_mut().min_by_key(|kept| kept.length);
-        if let Some(least) = least.filter(|least| least.length < gap.length) {
+        let shortest_kept = self.longest.iter_mut().min_by_key(|kept| kept.length);
+        if let Some(least) = shortest_kept.filter(|least| least.length < gap.length) {
             *least = gap;
         }
     }
@@ -160,14 +160,14 @@ struct SegmentBounds {
 impl Spinner {
     /// The loop. Between two readings of the clock there is only a comparison and a check of the
     /// stop flag.
-    fn spin(
+    fn watch_gaps(
         &mut self,
         ticks: &CycleCounter,
         bounds: &SegmentBounds,
         sink: &mut impl SampleSink,
         stop: &Stop,
     ) {
-        let noticed = ticks.span(NOTICED.min(self.threshold));
+        let noticed = ticks.ticks_in_span(NOTICED.min(self.threshold));
         let mut left = bounds.gaps;
         let mut last = ticks.now();
         let mut turns = bounds.turns;
@@ -178,27 +178,27 @@ impl Spinner {
                 last = now;
                 continue;
             }
-            let (begin, end) = (ticks.ns(last), ticks.ns(now));
+            let (begin, end) = (ticks.reading_to_ns(last), ticks.reading_to_ns(now));
             let length = Nanos(end - begin);
-            let seen = self.read_counts();
-            self.found.switched += u64::from(seen.is_some_and(|seen| seen.counts.switches > 0));
+            let deltas = self.read_counts();
+            self.found.switched += u64::from(deltas.is_some_and(|seen| seen.counts.switches > 0));
             if length >= self.threshold {
-                sink.put(begin, end, current_cpu());
+                sink.put_sample(begin, end, current_cpu());
                 let unknown = || {
                     let mut parts = [0; GapCause::ALL.len()];
                     parts[GapCause::Unknown as usize] = length.ns();
                     parts
                 };
-                let parts = seen.map_or_else(unknown, |seen| seen.parts(length.ns()));
-                let counts = seen.map(|seen| seen.counts).unwrap_or_default();
-                self.found.gap(KeptGap { length, begin, parts, counts }, self.threshold);
+                let parts = deltas.map_or_else(unknown, |seen| seen.split_gap(length.ns()));
+                let counts = deltas.map(|seen| seen.counts).unwrap_or_default();
+                self.found.add_gap(KeptGap { length, begin, parts, counts }, self.threshold);
                 left -= 1;
                 if length > self.limit {
-                    stop.trip(self.number);
+                    stop.on_limit_exceeded(self.number);
                 }
             }
             last = ticks.now();
-            self.found.unwatched += Nanos(ticks.ns(last) - end);
+            self.found.unwatched += Nanos(ticks.reading_to_ns(last) - end);
         }
         self.found.readings += bounds.turns - turns;
     }
@@ -206,18 +206,18 @@ impl Spinner {
     /// The kernel's counts up to the end of this gap.
     fn read_counts(&mut self) -> Option<CountDeltas> {
         let causes = self.causes.as_mut().ok()?;
-        let seen = causes.since();
-        self.found.counted.add(seen.counts);
-        self.found.departures += seen.counts.departures();
+        let deltas = causes.read_deltas();
+        self.found.counted.add(deltas.counts);
+        self.found.departures += deltas.counts.departures_max();
         // Events during the reading of the counts belong to no gap, in particular not to the next
         // one.
-        let CountDeltas { counts: meanwhile, .. } = causes.since();
+        let CountDeltas { counts: meanwhile, .. } = causes.read_deltas();
         if meanwhile != CausesCounts::default() {
             self.found.meanwhile += 1;
             self.found.counted.add(meanwhile);
-            self.found.departures += meanwhile.departures();
+            self.found.departures += meanwhile.departures_max();
         }
-        Some(seen)
+        Some(deltas)
     }
 
     /// Discards the interrupts since the last reading, which belong to no gap.
@@ -228,7 +228,7 @@ impl Spinner {
     }
 
     fn only_cpu(&self) -> Option<usize> {
-        self.cpus.first().filter(|_| self.cpus.len() == 1)
+        self.cpus.first_cpu().filter(|_| self.cpus.len() == 1)
     }
 }
 
@@ -243,16 +243,16 @@ impl ThreadTask for Spinner {
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock)
+        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock_memory)
     }
 
     fn warm_up(&mut self) {
         let (Some(ticks), Some(mut writer)) = (self.ticks, self.writer.take()) else { return };
         let bounds = SegmentBounds { end: i64::MAX, gaps: u64::MAX, turns: WARM_UP };
-        self.spin(&ticks, &bounds, &mut writer, &Stop::default());
+        self.watch_gaps(&ticks, &bounds, &mut writer, &Stop::default());
         self.read_counts();
         // Also warm up the path of a gap.
-        writer.put(0, 0, 0);
+        writer.count_sample(0, 0, 0);
         writer.reset();
         let longest = std::mem::take(&mut self.found.longest);
         self.found = SpinResults { series: self.series.clone(), longest, ..SpinResults::default() };
@@ -265,40 +265,42 @@ impl ThreadTask for Spinner {
         let (Some(ticks), Some(mut writer)) = (self.ticks, self.writer.take()) else {
             return Ok(());
         };
-        writer.begin();
-        while ticks.ns(ticks.now()) < start && !self.stop.is_asked() {
+        writer.begin_counting();
+        while ticks.reading_to_ns(ticks.now()) < start && !self.stop.is_asked() {
             ticks.sleep_until(start);
         }
         let stop = Arc::clone(&self.stop);
         self.read_counts();
-        let before = self.only_cpu().and_then(|cpu| Handled::of(cpu).ok());
-        let stolen_before = self.only_cpu().and_then(stolen);
+        let before = self.only_cpu().and_then(|cpu| Handled::read_for_cpu(cpu).ok());
+        let stolen_before = self.only_cpu().and_then(read_steal);
         let usage = Usage::of_this_thread();
-        self.found.rate = ticks.megahertz();
+        self.found.rate = ticks.ticks_per_us();
         self.found.departures = 0;
         self.found.around = self.discard_counts();
         self.found.counted = CausesCounts::default();
         let began = ticks.now();
-        let end = self.duration.map_or(i64::MAX, |span| began.saturating_add(ticks.span(span)));
-        self.spin(
+        let end =
+            self.duration.map_or(i64::MAX, |span| began.saturating_add(ticks.ticks_in_span(span)));
+        self.watch_gaps(
             &ticks,
             &SegmentBounds { end, gaps: self.samples, turns: u64::MAX },
             &mut writer,
             &stop,
         );
-        self.found.watched = Nanos(ticks.ns(ticks.now()) - ticks.ns(began)) - self.found.unwatched;
+        self.found.watched = Nanos(ticks.reading_to_ns(ticks.now()) - ticks.reading_to_ns(began))
+            - self.found.unwatched;
         self.read_counts();
-        let used = Usage::of_this_thread().since(usage);
+        let used = Usage::of_this_thread().usage_since(usage);
         self.found.switches = used.voluntary_switches + used.involuntary_switches;
-        let after = self.only_cpu().and_then(|cpu| Handled::of(cpu).ok());
-        let stolen_after = self.only_cpu().and_then(stolen);
+        let after = self.only_cpu().and_then(|cpu| Handled::read_for_cpu(cpu).ok());
+        let stolen_after = self.only_cpu().and_then(read_steal);
         self.found.stolen = stolen_before.zip(stolen_after).map(|(before, after)| after - before);
         self.found.around += self.discard_counts();
-        self.found.interrupts = before.zip(after).map(|(before, after)| after.since(before));
+        self.found.interrupts = before.zip(after).map(|(before, after)| after.subtract(before));
         Ok(())
     }
 
-    fn notes(&mut self) -> Notes {
+    fn collect_notes(&mut self) -> Notes {
         let mut notes = Notes::default();
         if let Some(ticks) = self.ticks {
             notes.clock_cost = Fact::Known(clock_cost(&ticks));
@@ -310,7 +312,9 @@ impl ThreadTask for Spinner {
                 let finding =
                     Finding::new("gaps-not-attributed", Severity::Advice, &*self.series, message);
                 notes.findings.push(
-                    finding.evidence(why.clone()).remedy("run as root (CAP_PERFMON and tracefs)"),
+                    finding
+                        .with_evidence(why.clone())
+                        .with_remedy("run as root (CAP_PERFMON and tracefs)"),
                 );
             }
             Err(_) => {}
@@ -322,7 +326,7 @@ impl ThreadTask for Spinner {
                         Finding::new("gaps-not-divided", Severity::Advice, &*self.series, message);
                     let remedy = "run as root on a kernel with BPF and BTF; without it, long gaps \
                                   with interrupts may be steal or hardware latency";
-                    notes.findings.push(finding.evidence(why.clone()).remedy(remedy));
+                    notes.findings.push(finding.with_evidence(why.clone()).with_remedy(remedy));
                 }
                 if let Some(stolen) = found.stolen {
                     let title = format!(
@@ -340,34 +344,37 @@ impl ThreadTask for Spinner {
                 let claimed = found.counted.interrupts;
                 let shared = found.interrupts.map_or(0, |handled| handled.shared);
                 let tolerance = Tolerance::EXACT
-                    .more(found.around, "while the file was read, before and after the loop")
-                    .either(
+                    .allow_more(found.around, "while the file was read, before and after the loop")
+                    .allow_either(
                         shootdowns,
                         "TLB shootdowns, in none of its rows or in two, which depends on the \
                          kernel",
                     )
-                    .fewer(shared, "handlers that share an interrupt, each of which is entered");
+                    .allow_fewer(
+                        shared,
+                        "handlers that share an interrupt, each of which is entered",
+                    );
                 let what = format!("interrupts ({})", self.series);
                 notes.validations.push(
-                    Validation::compare(
+                    Validation::compare_counts(
                         what,
                         claimed,
                         Fact::from(counted),
                         "/proc/interrupts, the column of this CPU",
                         tolerance,
                     )
-                    .explain(
+                    .with_explanation(
                         "claimed: entries of tracepoints while the loop ran; rows without a \
                          tracepoint, and NMIs, are left out",
                     ),
                 );
                 let what = format!("interruptions by another task ({})", self.series);
                 let several = found.departures.saturating_sub(found.switched);
-                let tolerance = Tolerance::EXACT.more(
+                let tolerance = Tolerance::EXACT.allow_more(
                     several,
                     "switches within one interruption, or while the counts were read",
                 );
-                notes.validations.push(Validation::compare(
+                notes.validations.push(Validation::compare_counts(
                     what,
                     found.switched,
                     Fact::Known(found.switches),
@@ -385,7 +392,7 @@ impl ThreadTask for Spinner {
 struct SpinTables(Arc<Mutex<Vec<SpinResults>>>);
 
 /// How often each loop read the clock: oslat counts that, too.
-fn readings(all: &[SpinResults]) -> Table {
+fn readings_table(all: &[SpinResults]) -> Table {
     let row = |found: &SpinResults| {
         let (watched, rate) = (Cell::Number(found.watched.ns() as f64), Cell::Number(found.rate));
         vec![found.series.as_str().into(), found.readings.into(), watched, rate]
@@ -400,15 +407,20 @@ fn readings(all: &[SpinResults]) -> Table {
 }
 
 impl Observer for SpinTables {
-    fn after(&mut self) -> Notes {
-        let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        all.sort_by(|a, b| a.series.cmp(&b.series));
+    fn on_end(&mut self) -> Notes {
+        let mut spin_results =
+            std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        spin_results.sort_by(|a, b| a.series.cmp(&b.series));
         let mut notes = Notes {
-            tables: vec![by_cause(&all), longest(&all), readings(&all)],
+            tables: vec![
+                by_cause(&spin_results),
+                longest_gap_table(&spin_results),
+                readings_table(&spin_results),
+            ],
             ..Notes::default()
         };
         notes.tables.retain(|table| !table.rows.is_empty());
-        notes.findings.extend(throttling(&all));
+        notes.findings.extend(throttling_finding(&spin_results));
         notes
     }
 }
@@ -428,7 +440,7 @@ fn by_cause(all: &[SpinResults]) -> Table {
             let series = found.series.as_str();
             rows.push(vec![
                 series.into(),
-                cause.words().into(),
+                cause.to_words().into(),
                 of.gaps.into(),
                 of.longest.into(),
                 share(of.total),
@@ -440,8 +452,16 @@ fn by_cause(all: &[SpinResults]) -> Table {
             let (series, what) =
                 (found.series.as_str().into(), "attributing gaps, not watched".into());
             let (share, total) = (share(found.unwatched), found.unwatched.into());
-            let none = Cell::Nothing;
-            rows.push(vec![series, what, found.meanwhile.into(), none.clone(), share, total, none]);
+            let empty_cell = Cell::Nothing;
+            rows.push(vec![
+                series,
+                what,
+                found.meanwhile.into(),
+                empty_cell.clone(),
+                share,
+                total,
+                empty_cell,
+            ]);
         }
     }
     let columns = [
@@ -463,7 +483,7 @@ fn by_cause(all: &[SpinResults]) -> Table {
     }
 }
 
-fn longest(all: &[SpinResults]) -> Table {
+fn longest_gap_table(all: &[SpinResults]) -> Table {
     let mut gaps: Vec<_> =
         all.iter().flat_map(|found| found.longest.iter().map(move |gap| (found, gap))).collect();
     gaps.sort_by_key(|(_, gap)| std::cmp::Reverse(gap.length));
@@ -472,7 +492,7 @@ fn longest(all: &[SpinResults]) -> Table {
         vec![
             Cell::from(found.series.as_str()),
             Cell::from(gap.length),
-            largest(&gap.parts).words().into(),
+            largest_part(&gap.parts).to_words().into(),
             part(GapCause::Task),
             part(GapCause::Softirq),
             part(GapCause::Interrupt),
@@ -506,7 +526,7 @@ fn longest(all: &[SpinResults]) -> Table {
 }
 
 /// A real-time thread that never sleeps is throttled: 50 ms of each second by default.
-fn throttling(all: &[SpinResults]) -> Option<Finding> {
+fn throttling_finding(all: &[SpinResults]) -> Option<Finding> {
     let path = "/proc/sys/kernel/sched_rt_runtime_us";
     let runtime: i64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
     let long = |found: &SpinResults| {
@@ -520,7 +540,7 @@ fn throttling(all: &[SpinResults]) -> Option<Finding> {
         "{path}: {runtime}; the longest was {}",
         found.by_cause[GapCause::Task as usize].longest
     );
-    Some(finding.evidence(evidence).remedy(
+    Some(finding.with_evidence(evidence).with_remedy(
         "to see the rest alone: sysctl kernel.sched_rt_runtime_us=-1 for the time of the run, or \
          --policy other",
     ))
@@ -537,7 +557,7 @@ mod tests {
             let length = Nanos(1_000 + (k * 37) % 100);
             let parts = [0, 0, length.ns() - 400, 400, 0];
             let counts = CausesCounts::default();
-            found.gap(KeptGap { length, begin: k, parts, counts }, Nanos(1));
+            found.add_gap(KeptGap { length, begin: k, parts, counts }, Nanos(1));
         }
         let mut kept: Vec<i64> = found.longest.iter().map(|gap| gap.length.ns()).collect();
         kept.sort_unstable();

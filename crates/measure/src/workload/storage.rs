@@ -12,7 +12,7 @@ pub(super) mod writer;
 
 use super::measurement_loop::{LoopResult, MeasurementLoop, Monotonic, Pacing};
 use super::{MeasureConfig, Observer, PrepareError, Prepared, clock_cost};
-use crate::ring::{Producer, ring};
+use crate::ring::{Producer, create_ring};
 use crate::sink;
 use crate::stop::Stop;
 use crate::thread::ThreadTask;
@@ -32,7 +32,7 @@ use writer::{RunningWriter, StorageWriter};
 /// Records of warm-up before the first sample: few, because forcing may take long.
 const WARM_UP: u64 = 4;
 
-pub(super) fn prepare(
+pub(super) fn prepare_storage(
     config: &MeasureConfig,
     plan: &StoragePlan,
 ) -> Result<Prepared, PrepareError> {
@@ -40,21 +40,23 @@ pub(super) fn prepare(
         return Err(PrepareError::Needs("storage has no series".to_owned()));
     };
     let needs = PrepareError::Needs;
-    let file = file::opened(&plan.directory).map_err(needs)?;
-    let place = StoragePlace::of(&file, &plan.directory);
-    let on =
-        |why: String| needs(format!("on {} in {}: {why}", place.kind(), plan.directory.display()));
+    let file = file::open_in_directory(&plan.directory).map_err(needs)?;
+    let place = StoragePlace::from_file(&file, &plan.directory);
+    let on = |why: String| {
+        needs(format!("on {} in {}: {why}", place.file_system_kind(), plan.directory.display()))
+    };
     let mut record_file = RecordFile::new(file, plan).map_err(on)?;
     let record = RecordBuffer::new(plan.record.get() as usize);
-    record_file.try_once(&Monotonic, record.bytes()).map_err(on)?;
+    record_file.try_once(&Monotonic, record.as_bytes()).map_err(on)?;
     let (mut producers, mut sources) = (Vec::new(), Vec::new());
     for _ in &config.series {
-        let (producer, source) = sink::ring(plan.period);
+        let (producer, source) = sink::ring_for_period(plan.period);
         producers.push(producer);
         sources.push(source);
     }
     let forced = Arc::new(AtomicU64::new(0));
-    let measurement_loop = MeasurementLoop::of(config, first, Pacing::Periodic(plan.period));
+    let measurement_loop =
+        MeasurementLoop::from_config(config, first, Pacing::Periodic(plan.period));
     let subject = config.name.clone();
     let work = if plan.mode == StorageMode::Buffered {
         let (queue, batches) =
@@ -170,20 +172,20 @@ impl Storage {
         let Some((whole, steps)) = producers.split_first_mut() else {
             return LoopResult::default();
         };
-        let record = self.record.bytes();
+        let record = self.record.as_bytes();
         match &mut self.work {
             StorageWork::Writes(record_file) => {
                 let last = Cell::new(None);
                 let before = || hand_on(last.take(), steps);
                 let act = || last.set(record_file.write(&Monotonic, record));
-                let taken = measurement_loop.run(start, &Monotonic, whole, stop, before, act);
+                let loop_result = measurement_loop.run(start, &Monotonic, whole, stop, before, act);
                 hand_on(last.take(), steps);
-                taken
+                loop_result
             }
             StorageWork::Collects { queue, writer, .. } => {
                 let writer = writer.as_ref().map(|writer| writer.thread().clone());
                 let act = || {
-                    if queue.put(record)
+                    if queue.add_record(record)
                         && let Some(writer) = &writer
                     {
                         writer.unpark();
@@ -197,21 +199,23 @@ impl Storage {
 
 impl ThreadTask for Storage {
     fn lock_memory(&self) -> io::Result<()> {
-        self.producers.iter().try_for_each(|producer| memory::lock(producer.memory()))?;
-        memory::lock(self.record.bytes())
+        self.producers
+            .iter()
+            .try_for_each(|producer| memory::lock_slice(producer.ring_memory()))?;
+        memory::lock_slice(self.record.as_bytes())
     }
 
     fn warm_up(&mut self) {
         let mut scratch: Vec<Producer> =
-            self.producers.iter().map(|_| ring(WARM_UP as usize).0).collect();
-        let measurement_loop = self.measurement_loop.short(WARM_UP);
+            self.producers.iter().map(|_| create_ring(WARM_UP as usize).0).collect();
+        let measurement_loop = self.measurement_loop.short_loop(WARM_UP);
         // Collected in a separate queue: the writer is woken and finds nothing.
-        let mut other = batch_queue::batch_queue(self.record.bytes().len(), 2).0;
-        self.swap_queue(&mut other);
+        let mut spare_queue = batch_queue::batch_queue(self.record.as_bytes().len(), 2).0;
+        self.swap_queue(&mut spare_queue);
         self.write(&measurement_loop, 0, &mut scratch, &Stop::default());
-        self.swap_queue(&mut other);
+        self.swap_queue(&mut spare_queue);
         if let StorageWork::Writes(record_file) = &mut self.work {
-            record_file.forget();
+            record_file.reset_counts();
         }
         // Here and not in the run, where page faults would be reported.
         self.before = file::written_by_this_thread();
@@ -238,17 +242,17 @@ impl ThreadTask for Storage {
         Ok(())
     }
 
-    fn notes(&mut self) -> Notes {
+    fn collect_notes(&mut self) -> Notes {
         let mut notes;
         let (before, after) = (self.before.clone(), file::written_by_this_thread());
         match &mut self.work {
             StorageWork::Writes(record_file) => {
-                notes = report::of(record_file, &self.subject, before, after);
-                notes.validations.extend(report::calls(record_file, &self.record));
+                notes = report::report_file(record_file, &self.subject, before, after);
+                notes.validations.extend(report::validate_calls(record_file, &self.record));
             }
             StorageWork::Collects { queue, writer, held } => {
                 notes = writer.take().map(RunningWriter::join).unwrap_or_default();
-                report::collected(&mut notes, &self.subject, *held, queue.dropped);
+                report::report_unwritten(&mut notes, &self.subject, *held, queue.dropped);
             }
         }
         notes.clock_cost = Fact::Known(clock_cost(&Monotonic));
@@ -300,15 +304,15 @@ impl DeviceWatch {
 }
 
 impl Observer for DeviceWatch {
-    fn before(&mut self) {
-        self.before = self.place.counts();
+    fn on_start(&mut self) {
+        self.before = self.place.read_counts();
     }
 
-    fn after(&mut self) -> Notes {
-        let mut notes = Notes { tables: vec![self.place.table()], ..Notes::default() };
-        let after = self.place.counts();
-        let both = self.before.clone().and_then(|before| after.map(|after| (before, after)));
-        if let Ok((before, after)) = &both {
+    fn on_end(&mut self) -> Notes {
+        let mut notes = Notes { tables: vec![self.place.place_table()], ..Notes::default() };
+        let after = self.place.read_counts();
+        let counts_pair = self.before.clone().and_then(|before| after.map(|after| (before, after)));
+        if let Ok((before, after)) = &counts_pair {
             let bytes = after.bytes.saturating_sub(before.bytes);
             let writes = after.writes.saturating_sub(before.writes);
             let mut figure = |name: &str, title: &str, value: u64, unit: &str| {
@@ -328,21 +332,25 @@ impl Observer for DeviceWatch {
         }
         if let Some(forced) = &self.forced {
             let claimed = forced.load(Ordering::Acquire);
-            let counted = both.map(|(before, after)| after.writes.saturating_sub(before.writes));
+            let counted =
+                counts_pair.map(|(before, after)| after.writes.saturating_sub(before.writes));
             let tolerance =
                 Tolerance::EXACT.any_more("writes of other tasks to the device meanwhile");
             let what = "records forced to the device, at least";
             let source = self.place.counts_file();
             let validation =
-                Validation::compare(what, claimed, Fact::from(counted), source, tolerance);
+                Validation::compare_counts(what, claimed, Fact::from(counted), source, tolerance);
             let explanation = "a record that was waited for is at least one write to the device";
-            notes.validations.push(validation.explain(explanation));
+            notes.validations.push(validation.with_explanation(explanation));
         }
         if self.in_memory {
-            let message = format!("nothing is forced to a disk: {} is memory", self.place.kind());
+            let message =
+                format!("nothing is forced to a disk: {} is memory", self.place.file_system_kind());
             let finding =
                 Finding::new("storage-in-memory", Severity::Advice, &*self.subject, message);
-            notes.findings.push(finding.remedy("choose a `directory` on the disk to be measured"));
+            notes
+                .findings
+                .push(finding.with_remedy("choose a `directory` on the disk to be measured"));
         }
         notes
     }
@@ -354,7 +362,8 @@ mod tests {
 
     /// The samples in the series of the steps for a record with these stamps.
     fn handed_on<const STEPS: usize>(stamps: Option<WriteStamps>) -> [Vec<(i64, i64)>; STEPS] {
-        let (mut producers, consumers): (Vec<_>, Vec<_>) = (0..STEPS).map(|_| ring(2)).unzip();
+        let (mut producers, consumers): (Vec<_>, Vec<_>) =
+            (0..STEPS).map(|_| create_ring(2)).unzip();
         hand_on(stamps, &mut producers);
         let mut consumers = consumers.into_iter();
         [(); STEPS].map(|()| {

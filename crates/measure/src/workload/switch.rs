@@ -20,7 +20,7 @@ use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
 use crate::thread::ThreadTask;
 use handoff::HandoffMechanism;
-use members::{Members, SwitchRing, now};
+use members::{Members, SwitchRing, monotonic_now};
 use punctual_core::{CpuSet, Nanos, Notes};
 use punctual_host::environment::Topology;
 use punctual_host::files::Root;
@@ -40,7 +40,10 @@ const KEPT_WALKS: usize = 4_096;
 /// switches, so that both walks see the same frequency, caches and neighbours.
 const PAIR_EVERY: u64 = 4;
 
-pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepared, PrepareError> {
+pub(super) fn prepare_switch(
+    config: &MeasureConfig,
+    plan: &SwitchPlan,
+) -> Result<Prepared, PrepareError> {
     let needs = PrepareError::Needs;
     let thread = config.threads.first().ok_or_else(|| needs("it has no thread".to_owned()))?;
     let tasks = plan.ring as usize;
@@ -48,20 +51,22 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
     let topology = if plan.distance == Distance::SameCpu {
         Topology::default()
     } else {
-        Topology::read(&Root::system())
+        Topology::read(&Root::from_system())
     };
-    let places = places::places(&topology, &thread.cpus, plan.distance, tasks).map_err(needs)?;
+    let places =
+        places::choose_cpus(&topology, &thread.cpus, plan.distance, tasks).map_err(needs)?;
     let handoff = HandoffMechanism::open(plan.mechanism, tasks, processes).map_err(|why| {
-        let many = HandoffMechanism::descriptors(plan.mechanism, tasks);
+        let needed_count = HandoffMechanism::descriptor_count(plan.mechanism, tasks);
         needs(format!(
-            "a ring of {tasks} tasks needs {many} file descriptors: {why} (raise `ulimit -n`)"
+            "a ring of {tasks} tasks needs {needed_count} file descriptors: {why} (raise `ulimit \
+             -n`)"
         ))
     })?;
     let largest = plan.working_set.iter().map(|size| size.get() as usize).max().unwrap_or_default();
     let shared_memory = SwitchMemory::new(tasks, largest, plan.walk)
         .map_err(|why| needs(format!("memory for {tasks} working sets of {largest} B: {why}")))?;
     let scheduling = thread.scheduling;
-    let places = places.into_iter().map(CpuSet::single).collect();
+    let places = places.into_iter().map(CpuSet::from_cpu).collect();
     let ring = Arc::new(SwitchRing { shared_memory, handoff, places, scheduling });
     let (mut lanes, mut writers, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for (series, size) in config.series.iter().zip(&plan.working_set) {
@@ -126,51 +131,55 @@ struct Broken;
 impl SwitchRing {
     /// Hands over to the first member and waits until the turn returns.
     #[inline(always)]
-    fn round(&self) -> Result<(), Broken> {
+    fn lead_round(&self) -> Result<(), Broken> {
         let SwitchRing { shared_memory, handoff, .. } = self;
-        let slot = shared_memory.slot(0);
-        shared_memory.work(0);
-        handoff.before(shared_memory, 1);
-        slot.left.store(now(), Ordering::Release);
+        let slot = shared_memory.task_slot(0);
+        shared_memory.walk_working_set(0);
+        handoff.await_departure(shared_memory, 1);
+        slot.left.store(monotonic_now(), Ordering::Release);
         handoff.hand_over(shared_memory, 1);
-        let whole = handoff.wait(shared_memory, 0);
-        slot.arrived.store(now(), Ordering::Release);
+        let whole = handoff.wait_for_turn(shared_memory, 0);
+        slot.arrived.store(monotonic_now(), Ordering::Release);
         if whole { Ok(()) } else { Err(Broken) }
     }
 
     /// A round in another mode.
     fn round_of(&self, mode: TurnMode) -> Result<(), Broken> {
         self.shared_memory.set_mode(mode);
-        let outcome = self.round();
+        let outcome = self.lead_round();
         self.shared_memory.set_mode(TurnMode::Run);
         outcome
     }
 
     /// Unparks the waiting members, in the order of the ring, which becomes their order in the run
     /// queue. Returns how often the leader slept meanwhile.
-    fn unpark(&self, stop: &Stop) -> Result<u64, Broken> {
+    fn unpark_members(&self, stop: &Stop) -> Result<u64, Broken> {
         let SwitchRing { shared_memory, handoff, .. } = self;
         let mut slept = 0;
-        if !handoff.parks() || !shared_memory.is_parking() {
+        if !handoff.is_parking_needed() || !shared_memory.is_parking() {
             return Ok(slept);
         }
-        while !shared_memory.slots().skip(1).all(|slot| slot.parked.load(Ordering::Acquire) == 1) {
+        while !shared_memory
+            .task_slots()
+            .skip(1)
+            .all(|slot| slot.parked.load(Ordering::Acquire) == 1)
+        {
             if stop.is_asked() || shared_memory.is_broken() {
                 return Err(Broken);
             }
-            Monotonic.sleep_until(now() + 50_000);
+            Monotonic.sleep_until(monotonic_now() + 50_000);
             slept += 1;
         }
         shared_memory.set_turn(0);
         shared_memory.set_parking(false);
-        shared_memory.slots().skip(1).for_each(|slot| handoff.wake(slot));
+        shared_memory.task_slots().skip(1).for_each(|slot| handoff.wake_task(slot));
         Ok(slept)
     }
 }
 
 impl Leader {
     /// Sleeps while it holds the turn, so that all other tasks get the CPU.
-    fn rest(&mut self, until: i64) -> Result<(), Broken> {
+    fn sleep_with_turn(&mut self, until: i64) -> Result<(), Broken> {
         self.ring.shared_memory.set_parking(true);
         self.book.rests += 1;
         Monotonic.sleep_until(until);
@@ -178,52 +187,53 @@ impl Leader {
     }
 
     fn wake_all(&mut self) -> Result<(), Broken> {
-        self.book.rests += self.ring.unpark(&self.stop)?;
-        if self.ring.handoff.parks() { self.spare_round(TurnMode::Run) } else { Ok(()) }
+        self.book.rests += self.ring.unpark_members(&self.stop)?;
+        if self.ring.handoff.is_parking_needed() { self.spare_round(TurnMode::Run) } else { Ok(()) }
     }
 
     /// A round that is not measured.
     fn spare_round(&mut self, mode: TurnMode) -> Result<(), Broken> {
-        self.book.spare += self.ring.shared_memory.tasks() as u64;
+        self.book.spare += self.ring.shared_memory.task_count() as u64;
         self.ring.round_of(mode)
     }
 
     /// A round in which each task reports how often it was switched out.
-    fn count(&mut self) -> Result<(), Broken> {
+    fn count_switches(&mut self) -> Result<(), Broken> {
         self.spare_round(TurnMode::Count)?;
-        self.ring.shared_memory.slot(0).count();
+        self.ring.shared_memory.task_slot(0).publish_switches();
         Ok(())
     }
 
     /// Takes the samples of the round that has just ended; returns the time of its end.
     #[inline(always)]
-    fn take(&mut self, lane: usize, sink: &mut impl SampleSink) -> i64 {
+    fn collect_round(&mut self, lane: usize, sink: &mut impl SampleSink) -> i64 {
         let Leader { ring, lanes, limit, stop, book, .. } = self;
         let lane = &mut lanes[lane];
-        let tasks = ring.shared_memory.tasks();
+        let tasks = ring.shared_memory.task_count();
         book.rounds += 1;
         let mut end = 0;
         for task in 0..tasks {
-            let (from, to) = (ring.shared_memory.slot(task), ring.shared_memory.slot(task + 1));
+            let (from, to) =
+                (ring.shared_memory.task_slot(task), ring.shared_memory.task_slot(task + 1));
             let begin = from.left.load(Ordering::Acquire);
             end = to.arrived.load(Ordering::Acquire);
             if lane.left == 0 {
                 continue;
             }
-            let cpu = ring.places[(task + 1) % tasks].first().unwrap_or_default() as u32;
-            sink.put(begin, end, cpu);
+            let cpu = ring.places[(task + 1) % tasks].first_cpu().unwrap_or_default() as u32;
+            sink.put_sample(begin, end, cpu);
             lane.left -= 1;
             lane.taken += 1;
             lane.sum += end - begin;
             if end - begin > *limit {
-                stop.trip(lane.series);
+                stop.on_limit_exceeded(lane.series);
             }
         }
         end
     }
 
     /// Runs bursts of each working set in turn, until an end condition.
-    fn measure(&mut self, start: i64, writers: &mut [CounterWriter]) -> Result<(), Broken> {
+    fn run_bursts(&mut self, start: i64, writers: &mut [CounterWriter]) -> Result<(), Broken> {
         let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         let mut size = usize::MAX;
         while self.lanes.iter().any(|lane| lane.left > 0) {
@@ -235,15 +245,15 @@ impl Leader {
                     size = self.lanes[lane].size;
                     self.begin_size(lane)?;
                 }
-                let mut now = now();
+                let mut now = monotonic_now();
                 let burst_end = now + Pacing::BURST.ns();
                 while self.lanes[lane].left > 0
                     && now < burst_end
                     && now < end_at
                     && !self.stop.is_asked()
                 {
-                    self.ring.round()?;
-                    now = self.take(lane, writer);
+                    self.ring.lead_round()?;
+                    now = self.collect_round(lane, writer);
                     if size > 0 && self.book.rounds.is_multiple_of(PAIR_EVERY) {
                         self.walk_twice(lane)?;
                     }
@@ -252,7 +262,7 @@ impl Leader {
                     return Ok(());
                 }
                 if self.rest > Nanos::ZERO {
-                    self.rest(now + self.rest.ns())?;
+                    self.sleep_with_turn(now + self.rest.ns())?;
                 }
             }
         }
@@ -272,14 +282,14 @@ impl Leader {
             return Ok(());
         }
         self.spare_round(TurnMode::Twice)?;
-        let member = self.ring.shared_memory.slot(1);
+        let member = self.ring.shared_memory.task_slot(1);
         let after = member.after.load(Ordering::Acquire);
         let alone = member.alone.load(Ordering::Relaxed);
         self.lanes[lane].walks.push(Walks { after, alone });
         Ok(())
     }
 
-    fn broken(&self) -> io::Result<()> {
+    fn check_broken(&self) -> io::Result<()> {
         if self.stop.is_asked() && !self.ring.shared_memory.is_broken() {
             return Ok(());
         }
@@ -292,33 +302,37 @@ impl ThreadTask for Leader {
         let ring = &self.ring;
         ring.publish_ids(0);
         if ring.scheduling.deadline.is_none() {
-            let why = |why| format!("the ring cannot run on CPU {}: {why}", ring.places[0]);
-            attributes::set_affinity(0, &ring.places[0]).map_err(why)?;
+            let describe_error =
+                |why| format!("the ring cannot run on CPU {}: {why}", ring.places[0]);
+            attributes::set_affinity(0, &ring.places[0]).map_err(describe_error)?;
         }
-        ring.shared_memory.touch(0);
+        ring.shared_memory.touch_working_set(0);
         self.members = Some(Members::start(ring, self.processes)?);
         Ok(())
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.writers.iter().try_for_each(CounterWriter::lock)
+        self.writers.iter().try_for_each(CounterWriter::lock_memory)
     }
 
     fn warm_up(&mut self) {
         let mut writers = std::mem::take(&mut self.writers);
         let scratch = Stop::default();
-        let whole = self.ring.unpark(&scratch).is_ok();
+        let whole = self.ring.unpark_members(&scratch).is_ok();
         for (lane, writer) in writers.iter_mut().enumerate().filter(|_| whole) {
             let SizeLane { size, left, .. } = self.lanes[lane];
             self.ring.shared_memory.set_size(size);
-            let rounds =
-                if size > 1 << 16 || self.ring.shared_memory.tasks() > 64 { 1 } else { WARM_UP };
+            let rounds = if size > 1 << 16 || self.ring.shared_memory.task_count() > 64 {
+                1
+            } else {
+                WARM_UP
+            };
             let stop = std::mem::take(&mut self.stop);
             for _ in 0..rounds {
-                if self.ring.round().is_err() {
+                if self.ring.lead_round().is_err() {
                     break;
                 }
-                self.take(lane, writer);
+                self.collect_round(lane, writer);
             }
             self.stop = stop;
             writer.reset();
@@ -329,8 +343,8 @@ impl ThreadTask for Leader {
         // Also warm up the other code of the measured time. An error here recurs in the measured
         // loop, which reports it.
         if whole {
-            let _ = self.count();
-            let _ = self.rest(now() + 20_000);
+            let _ = self.count_switches();
+            let _ = self.sleep_with_turn(monotonic_now() + 20_000);
         }
         self.ring.shared_memory.set_parking(true);
         self.writers = writers;
@@ -339,36 +353,36 @@ impl ThreadTask for Leader {
     fn run(&mut self, start: i64) -> io::Result<()> {
         // Dropping the writers ends the series.
         let mut writers = std::mem::take(&mut self.writers);
-        writers.iter_mut().for_each(CounterWriter::begin);
-        while now() < start && !self.stop.is_asked() {
+        writers.iter_mut().for_each(CounterWriter::begin_counting);
+        while monotonic_now() < start && !self.stop.is_asked() {
             Monotonic.sleep_until(start);
         }
         self.ring.shared_memory.set_size(0);
         if self.wake_all().is_err() {
-            return self.broken();
+            return self.check_broken();
         }
-        if self.count().is_err() {
-            return self.broken();
+        if self.count_switches().is_err() {
+            return self.check_broken();
         }
-        self.book.begin(&self.ring.shared_memory);
-        if self.measure(start, &mut writers).is_err() {
-            return self.broken();
+        self.book.begin_counting(&self.ring.shared_memory);
+        if self.run_bursts(start, &mut writers).is_err() {
+            return self.check_broken();
         }
         self.ring.shared_memory.set_size(0);
-        if self.count().is_err() {
-            return self.broken();
+        if self.count_switches().is_err() {
+            return self.check_broken();
         }
-        self.book.end(&self.ring.shared_memory);
+        self.book.end_counting(&self.ring.shared_memory);
         Ok(())
     }
 
     fn own_yields(&self) -> u64 {
-        let yields = self.ring.handoff.yields();
-        if yields { self.book.leaders_yields(self.ring.shared_memory.tasks()) } else { 0 }
+        let yields = self.ring.handoff.is_yielding();
+        if yields { self.book.leaders_yields(self.ring.shared_memory.task_count()) } else { 0 }
     }
 
-    fn notes(&mut self) -> Notes {
-        let notes = counts::notes(self);
+    fn collect_notes(&mut self) -> Notes {
+        let notes = counts::collect_notes(self);
         // Drops the rest of the ring.
         self.members = None;
         notes

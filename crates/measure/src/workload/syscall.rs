@@ -13,7 +13,7 @@ use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validatio
 use punctual_plan::kinds::{Call, SyscallPlan, Target};
 use punctual_record::perf::PerfCounter;
 use punctual_sys::call::RawSyscall;
-use punctual_sys::descriptor::{eventfd, pipe};
+use punctual_sys::descriptor::{create_eventfd, create_pipe};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -26,7 +26,7 @@ const WARM_UP: u64 = 256;
 /// disabled during measurements.
 const COUNTED: u64 = 10_000;
 
-pub(super) fn prepare(
+pub(super) fn prepare_syscall(
     config: &MeasureConfig,
     plan: &SyscallPlan,
 ) -> Result<Prepared, PrepareError> {
@@ -43,7 +43,7 @@ pub(super) fn prepare(
             )
         };
         let calls = SyscallSet::new(plan).map_err(|why| PrepareError::Needs(describe(why)))?;
-        let measurement_loop = MeasurementLoop::of(config, series, pace);
+        let measurement_loop = MeasurementLoop::from_config(config, series, pace);
         let stop = Arc::clone(&config.stop);
         parts.tasks.push(Box::new(Syscalls {
             subject,
@@ -92,13 +92,13 @@ impl SyscallSet {
                 RawSyscall::new(plan.number.unwrap_or_default() as libc::c_long, &arguments)
             }
             Call::Read | Call::Write => {
-                let (reads, writes) = transfers(plan.target, at, &mut open)?;
+                let (reads, writes) = transfer_calls(plan.target, at, &mut open)?;
                 let (timed, other) =
                     if plan.call == Call::Read { (reads, writes) } else { (writes, reads) };
                 before = (plan.target != Target::Null).then_some(other);
                 if plan.call == Call::Write && plan.target != Target::Null {
                     // The data that the first untimed call takes out.
-                    writes.call();
+                    writes.make_call();
                 }
                 timed
             }
@@ -107,13 +107,13 @@ impl SyscallSet {
     }
 
     /// System calls per sample.
-    fn each(&self) -> u64 {
+    fn calls_per_sample(&self) -> u64 {
         1 + u64::from(self.before.is_some())
     }
 }
 
 /// The calls that read and write a target.
-fn transfers(
+fn transfer_calls(
     target: Target,
     at: libc::c_long,
     open: &mut Vec<OwnedFd>,
@@ -125,12 +125,12 @@ fn transfers(
             (0, 0, 1)
         }
         Target::Pipe => {
-            let (from, to) = pipe()?;
+            let (from, to) = create_pipe()?;
             open.extend([from, to]);
             (0, 1, 1)
         }
         Target::Eventfd => {
-            open.push(eventfd(libc::EFD_NONBLOCK)?);
+            open.push(create_eventfd(libc::EFD_NONBLOCK)?);
             (0, 0, 8)
         }
     };
@@ -164,13 +164,13 @@ struct DiscardSamples;
 
 impl SampleSink for DiscardSamples {
     #[inline(always)]
-    fn put(&mut self, begin: i64, end: i64, _: u32) {
+    fn put_sample(&mut self, begin: i64, end: i64, _: u32) {
         std::hint::black_box(end - begin);
     }
 }
 
 impl SyscallSet {
-    fn run(
+    fn run_calls(
         &self,
         measurement_loop: &MeasurementLoop,
         start: i64,
@@ -179,8 +179,8 @@ impl SyscallSet {
     ) -> CallTotals {
         let (mut failed, result) = (0, std::cell::Cell::new(0));
         let timed = self.timed;
-        let act = || result.set(timed.call());
-        let taken = match self.before {
+        let act = || result.set(timed.make_call());
+        let loop_result = match self.before {
             None => measurement_loop.run(
                 start,
                 &Monotonic,
@@ -192,33 +192,40 @@ impl SyscallSet {
             Some(other) => {
                 let before = || {
                     failed += u64::from(result.get() < 0);
-                    other.call();
+                    other.make_call();
                 };
                 measurement_loop.run(start, &Monotonic, sink, stop, before, act)
             }
         };
         let last = io::Error::last_os_error();
-        failed += u64::from(result.get() < 0 && taken.samples > 0);
-        CallTotals { taken, failed, errno: (result.get() < 0).then_some(last) }
+        failed += u64::from(result.get() < 0 && loop_result.samples > 0);
+        CallTotals { taken: loop_result, failed, errno: (result.get() < 0).then_some(last) }
     }
 
     /// Repeats a few of the same calls while the kernel counts them.
-    fn validate(&self, measurement_loop: &MeasurementLoop) -> Validation {
-        let claimed = COUNTED * self.each();
+    fn validate_calls(&self, measurement_loop: &MeasurementLoop) -> Validation {
+        let claimed = COUNTED * self.calls_per_sample();
         let counted = PerfCounter::system_calls(|| {
-            self.run(&measurement_loop.short(COUNTED), 0, &mut DiscardSamples, &Stop::default());
+            self.run_calls(
+                &measurement_loop.short_loop(COUNTED),
+                0,
+                &mut DiscardSamples,
+                &Stop::default(),
+            );
         });
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
-        Validation::compare("system calls", claimed, Fact::from(counted), source, Tolerance::EXACT)
-            .explain(format!(
-                "{COUNTED} samples{} after the measured ones, because counting makes every call \
+        Validation::compare_counts(
+            "system calls",
+            claimed,
+            Fact::from(counted),
+            source,
+            Tolerance::EXACT,
+        )
+        .with_explanation(format!(
+            "{COUNTED} samples{} after the measured ones, because counting makes every call \
                  slower; the call that ends the counting is taken off",
-                if self.before.is_some() {
-                    " of two calls each, one of them not timed,"
-                } else {
-                    ""
-                }
-            ))
+            if self.before.is_some() { " of two calls each, one of them not timed," } else { "" }
+        ))
     }
 }
 
@@ -227,7 +234,7 @@ impl ThreadTask for Syscalls {
     /// to measure.
     fn prepare(&mut self) -> Result<(), String> {
         let Some(number) = self.number else { return Ok(()) };
-        let is_missing = self.calls.timed.call() < 0
+        let is_missing = self.calls.timed.make_call() < 0
             && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS);
         let describe =
             || format!("this kernel has no system call {number} (ENOSYS): choose another `number`");
@@ -235,27 +242,32 @@ impl ThreadTask for Syscalls {
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock)
+        self.writer.as_ref().map_or(Ok(()), CounterWriter::lock_memory)
     }
 
     fn warm_up(&mut self) {
         let Some(writer) = &mut self.writer else { return };
         // The stop may have been requested already: the warm-up runs nevertheless.
-        self.calls.run(&self.measurement_loop.short(WARM_UP), 0, writer, &Stop::default());
+        self.calls.run_calls(
+            &self.measurement_loop.short_loop(WARM_UP),
+            0,
+            writer,
+            &Stop::default(),
+        );
         writer.reset();
     }
 
     fn run(&mut self, start: i64) -> io::Result<()> {
         // Dropping the writer ends the series.
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
-        writer.begin();
-        self.done = self.calls.run(&self.measurement_loop, start, &mut writer, &self.stop);
+        writer.begin_counting();
+        self.done = self.calls.run_calls(&self.measurement_loop, start, &mut writer, &self.stop);
         Ok(())
     }
 
-    fn notes(&mut self) -> Notes {
+    fn collect_notes(&mut self) -> Notes {
         let mut notes = Notes {
-            validations: vec![self.calls.validate(&self.measurement_loop)],
+            validations: vec![self.calls.validate_calls(&self.measurement_loop)],
             clock_cost: Fact::Known(clock_cost(&Monotonic)),
             ..Notes::default()
         };
@@ -271,14 +283,15 @@ impl ThreadTask for Syscalls {
         }
         if *failed > 0 {
             let figure = Figure::new("failed-calls", "calls that failed", *failed as f64, "count");
-            notes.figures.push(figure.of(taken.samples));
+            notes.figures.push(figure.with_count(taken.samples));
             let message = "the system call failed: the samples measure a failing call";
             let finding =
                 Finding::new("syscall-failed", Severity::Warning, &*self.subject, message);
-            let why =
+            let last_error =
                 errno.as_ref().map_or(String::new(), |why| format!(", the last one with: {why}"));
-            let finding = finding.evidence(format!("{failed} of {} calls{why}", taken.samples));
-            notes.findings.push(finding.remedy(
+            let finding =
+                finding.with_evidence(format!("{failed} of {} calls{last_error}", taken.samples));
+            notes.findings.push(finding.with_remedy(
                 "give arguments with which it succeeds, unless its failure is what you measure",
             ));
         }

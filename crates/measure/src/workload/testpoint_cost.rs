@@ -36,13 +36,13 @@ const WARM_UP: u64 = 64;
 /// Batches of points without clock readings between them.
 const BATCHES: usize = 25;
 
-pub(super) fn prepare(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepared {
+pub(super) fn prepare_testpoint_cost(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepared {
     let mut parts =
         Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
     let mut lanes = Vec::new();
     for (series, mechanism) in config.series.iter().zip(&plan.mechanisms) {
         let (writer, source) = sink::binned_counter(series.shape);
-        let measurement_loop = MeasurementLoop::of(
+        let measurement_loop = MeasurementLoop::from_config(
             config,
             series,
             Pacing::BackToBack { rest: punctual_core::Nanos::ZERO },
@@ -93,7 +93,7 @@ struct CostPoints {
 
 impl PointLane {
     /// Writes points and takes the distance of each from the next.
-    fn round(
+    fn measure_points(
         &mut self,
         ticks: &CycleCounter,
         points: u64,
@@ -106,22 +106,22 @@ impl PointLane {
             MeasurementLoop { samples: points, duration: None, ..self.measurement_loop.clone() };
         let (mut failed, result) = (0u64, Shared::new(0 as libc::c_long));
         let mut count = || failed += u64::from(result.get() < 0);
-        let taken = match way {
+        let sample_count = match way {
             OpenMechanism::Clock => {
                 measurement_loop.run(0, ticks, sink, stop, || (), || ()).samples
             }
             OpenMechanism::Raw { timed, before: None, .. } => {
                 measurement_loop
-                    .run(0, ticks, sink, stop, &mut count, || result.set(timed.call()))
+                    .run(0, ticks, sink, stop, &mut count, || result.set(timed.make_call()))
                     .samples
             }
             OpenMechanism::Raw { timed, before: Some(before), .. } => {
-                let other = || {
+                let count_and_call = || {
                     count();
-                    before.call();
+                    before.make_call();
                 };
                 measurement_loop
-                    .run(0, ticks, sink, stop, other, || result.set(timed.call()))
+                    .run(0, ticks, sink, stop, count_and_call, || result.set(timed.make_call()))
                     .samples
             }
             OpenMechanism::Memfd(file) => {
@@ -143,14 +143,18 @@ impl PointLane {
                 measurement_loop.run(0, ticks, sink, stop, &mut count, write).samples
             }
             OpenMechanism::Uprobe(probe) => {
-                probe.drain();
-                measurement_loop.run(0, ticks, sink, stop, || (), || probe.hit()).samples
+                probe.discard_records();
+                measurement_loop.run(0, ticks, sink, stop, || (), || probe.hit_probe()).samples
             }
-            OpenMechanism::Lttng(lttng) => match lttng.batch() {
+            OpenMechanism::Lttng(lttng) => match lttng.run_batch() {
                 Ok(()) => {
                     let cpu = self.measurement_loop.only_cpu.unwrap_or_else(current_cpu);
                     for pair in lttng.stamps.windows(2).take(points as usize) {
-                        sink.put(ticks.on_monotonic(pair[0]), ticks.on_monotonic(pair[1]), cpu);
+                        sink.put_sample(
+                            ticks.on_monotonic(pair[0]),
+                            ticks.on_monotonic(pair[1]),
+                            cpu,
+                        );
                     }
                     (lttng::BATCH as u64).min(points)
                 }
@@ -159,11 +163,15 @@ impl PointLane {
                     return;
                 }
             },
-            OpenMechanism::Ring(ring) => match ring.batch() {
+            OpenMechanism::Ring(ring) => match ring.run_batch() {
                 Ok(recorded) => {
                     let cpu = current_cpu();
                     for pair in ring.stamps.windows(2).take(points as usize) {
-                        sink.put(ticks.on_monotonic(pair[0]), ticks.on_monotonic(pair[1]), cpu);
+                        sink.put_sample(
+                            ticks.on_monotonic(pair[0]),
+                            ticks.on_monotonic(pair[1]),
+                            cpu,
+                        );
                     }
                     // Points missing in the record count as failed.
                     failed += (ring::BATCH as u64).abs_diff(recorded);
@@ -176,7 +184,7 @@ impl PointLane {
             },
         };
         self.failed += failed + u64::from(result.get() < 0);
-        self.passed += taken;
+        self.passed += sample_count;
     }
 
     /// The mean of consecutive points without clock readings between them, in ns: the median of
@@ -194,9 +202,9 @@ impl PointLane {
                 | OpenMechanism::Raw { before: Some(_), .. } => {
                     return None;
                 }
-                OpenMechanism::Ring(ring) => ring.pass(POINTS),
+                OpenMechanism::Ring(ring) => ring.pass_points(POINTS),
                 OpenMechanism::Raw { timed, .. } => (0..POINTS).for_each(|_| {
-                    timed.call();
+                    timed.make_call();
                 }),
                 OpenMechanism::Memfd(file) => (0..POINTS).for_each(|_| {
                     // SAFETY: the payload is readable memory of its length.
@@ -210,17 +218,19 @@ impl PointLane {
                         uring.write(file.as_raw_fd(), payload.as_ptr(), payload.len() as u32)
                     };
                 }),
-                OpenMechanism::Uprobe(probe) => (0..POINTS).for_each(|_| probe.hit()),
+                OpenMechanism::Uprobe(probe) => (0..POINTS).for_each(|_| probe.hit_probe()),
             }
             let end = ticks.now();
             if let OpenMechanism::Uprobe(probe) = way {
                 self.passed += POINTS as u64;
-                probe.drain();
+                probe.discard_records();
             }
             if let OpenMechanism::Raw { stored: Some(_), .. } = way {
                 self.passed += POINTS as u64;
             }
-            means.push((ticks.ns(end) - ticks.ns(begin)) as f64 / POINTS as f64);
+            means.push(
+                (ticks.reading_to_ns(end) - ticks.reading_to_ns(begin)) as f64 / POINTS as f64,
+            );
         }
         means.sort_by(f64::total_cmp);
         means.get(BATCHES / 2).copied()
@@ -238,14 +248,17 @@ impl ThreadTask for CostPoints {
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.lanes.iter().filter_map(|lane| lane.writer.as_ref()).try_for_each(CounterWriter::lock)
+        self.lanes
+            .iter()
+            .filter_map(|lane| lane.writer.as_ref())
+            .try_for_each(CounterWriter::lock_memory)
     }
 
     fn warm_up(&mut self) {
         let Some(ticks) = self.ticks else { return };
         for lane in &mut self.lanes {
             let Some(mut writer) = lane.writer.take() else { continue };
-            lane.round(&ticks, WARM_UP, &self.payload, &mut writer, &Stop::default());
+            lane.measure_points(&ticks, WARM_UP, &self.payload, &mut writer, &Stop::default());
             writer.reset();
             lane.writer = Some(writer);
         }
@@ -257,7 +270,7 @@ impl ThreadTask for CostPoints {
         let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         // Dropping the writers ends the series.
         let mut writers: Vec<_> = self.lanes.iter_mut().map(|lane| lane.writer.take()).collect();
-        writers.iter_mut().flatten().for_each(CounterWriter::begin);
+        writers.iter_mut().flatten().for_each(CounterWriter::begin_counting);
         let mut rest_at = start + Pacing::BURST.ns();
         loop {
             let mut wrote = false;
@@ -266,10 +279,10 @@ impl ThreadTask for CostPoints {
                     continue;
                 };
                 let points = ROUND.min(lane.left);
-                lane.round(&ticks, points, &self.payload, writer, &self.stop);
+                lane.measure_points(&ticks, points, &self.payload, writer, &self.stop);
                 lane.left -= points;
                 wrote = true;
-                let now = ticks.ns(ticks.now());
+                let now = ticks.reading_to_ns(ticks.now());
                 if now >= end_at || self.stop.is_asked() {
                     return Ok(());
                 }
@@ -285,11 +298,11 @@ impl ThreadTask for CostPoints {
         }
     }
 
-    fn notes(&mut self) -> Notes {
+    fn collect_notes(&mut self) -> Notes {
         let Some(ticks) = self.ticks else { return Notes::default() };
         let mut notes = Notes { clock_cost: Fact::Known(clock_cost(&ticks)), ..Notes::default() };
         notes.validations.extend(self.system_calls());
-        notes.tables.push(self.batches(&ticks));
+        notes.tables.push(self.batch_table(&ticks));
         for lane in &self.lanes {
             match &lane.way {
                 Err(why) => {
@@ -297,26 +310,26 @@ impl ThreadTask for CostPoints {
                 }
                 Ok(OpenMechanism::Uprobe(probe)) => {
                     let source = "the BPF program of the probe, at the entry of the function";
-                    let counted = Fact::Known(probe.counted());
+                    let counted = Fact::Known(probe.counted_calls());
                     let site = format!(
                         "the function probed begins with: {}; entry and return are both probed",
-                        probe.site()
+                        probe.site_name()
                     );
                     notes.validations.push(
-                        Validation::compare(
+                        Validation::compare_counts(
                             "calls of the probed function",
                             lane.passed,
                             counted,
                             source,
                             Tolerance::EXACT,
                         )
-                        .explain(site),
+                        .with_explanation(site),
                     );
                 }
                 Ok(OpenMechanism::Ring(_)) => {
                     let read = lane.passed.saturating_sub(lane.failed);
                     let source = "the head of the ring in the record, before and after each batch";
-                    notes.validations.push(Validation::compare(
+                    notes.validations.push(Validation::compare_counts(
                         "points in the ring",
                         lane.passed,
                         Fact::Known(read),
@@ -327,12 +340,12 @@ impl ThreadTask for CostPoints {
                 Ok(OpenMechanism::Raw { stored: Some(stored), .. }) => {
                     let written = lane.passed.saturating_sub(lane.failed);
                     let what = format!("points that the module stored ({})", lane.mechanism.word());
-                    let counted = Fact::from(stored.counted());
-                    notes.validations.push(Validation::compare(
+                    let counted = Fact::from(stored.read_stored());
+                    notes.validations.push(Validation::compare_counts(
                         &what,
                         written,
                         counted,
-                        stored.source(),
+                        stored.count_source(),
                         Tolerance::EXACT,
                     ));
                 }
@@ -341,7 +354,8 @@ impl ThreadTask for CostPoints {
                         format!("points that could not be written ({})", lane.mechanism.word());
                     let name = format!("failed-{}", lane.mechanism.word());
                     notes.figures.push(
-                        Figure::new(&name, title, lane.failed as f64, "count").of(lane.passed),
+                        Figure::new(&name, title, lane.failed as f64, "count")
+                            .with_count(lane.passed),
                     );
                 }
                 Ok(_) => {}
@@ -366,7 +380,13 @@ impl CostPoints {
                     Ok(OpenMechanism::Memfd(_) | OpenMechanism::Uring(..)) => {}
                     _ => continue,
                 }
-                lane.round(&ticks, ROUND, &self.payload, &mut DiscardEvents, &Stop::default());
+                lane.measure_points(
+                    &ticks,
+                    ROUND,
+                    &self.payload,
+                    &mut DiscardEvents,
+                    &Stop::default(),
+                );
                 claimed += ROUND;
             }
         });
@@ -379,13 +399,13 @@ impl CostPoints {
         let claimed = claimed + others;
         let counted = Fact::from(counted);
         Some(
-            Validation::compare("system calls", claimed, counted, source, Tolerance::EXACT)
-                .explain(explanation),
+            Validation::compare_counts("system calls", claimed, counted, source, Tolerance::EXACT)
+                .with_explanation(explanation),
         )
     }
 
     /// The cost of a point without clock readings between two of them.
-    fn batches(&mut self, ticks: &CycleCounter) -> Table {
+    fn batch_table(&mut self, ticks: &CycleCounter) -> Table {
         let mut rows: Vec<Vec<Cell>> = Vec::new();
         let mut ring = None;
         for lane in &mut self.lanes {
@@ -420,7 +440,7 @@ impl CostPoints {
 struct DiscardEvents;
 
 impl SampleSink for DiscardEvents {
-    fn put(&mut self, begin: i64, end: i64, _: u32) {
+    fn put_sample(&mut self, begin: i64, end: i64, _: u32) {
         std::hint::black_box(end - begin);
     }
 }

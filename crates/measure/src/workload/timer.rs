@@ -1,7 +1,7 @@
 //! `timer` as a workload: a periodic loop in each thread (see [`crate::timer`]).
 
 use super::{MeasureConfig, NoObserver, Prepared};
-use crate::ring::{Producer, ring};
+use crate::ring::{Producer, create_ring};
 use crate::sink;
 use crate::stop::Stop;
 use crate::thread::{ThreadSettings, ThreadTask};
@@ -17,14 +17,14 @@ use std::sync::Arc;
 /// a sample needs.
 const WARM_UP: u64 = 8;
 
-pub(super) fn prepare(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
+pub(super) fn prepare_timer(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
     let mut parts =
         Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
     for series in &config.series {
-        let (producer, source) = sink::ring(plan.period);
+        let (producer, source) = sink::ring_for_period(plan.period);
         let plan = timer::LoopPlan {
-            method: method(plan.method),
-            clock: clock::id(config.clock),
+            method: to_sleep_method(plan.method),
+            clock: clock::clock_id(config.clock),
             period: plan.period,
             first_due: 0,
             end_due: i64::MAX,
@@ -41,7 +41,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
     parts
 }
 
-fn method(method: TimerMethod) -> SleepMethod {
+fn to_sleep_method(method: TimerMethod) -> SleepMethod {
     match method {
         TimerMethod::NanosleepAbsolute => SleepMethod::NanosleepAbsolute,
         TimerMethod::NanosleepRelative => SleepMethod::NanosleepRelative,
@@ -69,21 +69,21 @@ impl ThreadTask for Timer {
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        memory::lock(self.producer.memory())
+        memory::lock_slice(self.producer.ring_memory())
     }
 
     fn warm_up(&mut self) {
-        let mut scratch = ring(WARM_UP as usize).0;
+        let mut scratch = create_ring(WARM_UP as usize).0;
         let warm = timer::LoopPlan {
             period: self.plan.period.min(Nanos::MILLI),
-            first_due: clock::now(self.clock).ns() + 100_000,
+            first_due: clock::read_clock(self.clock).ns() + 100_000,
             samples: WARM_UP,
             stop_above: None,
             ..self.plan
         };
         if warm.method != SleepMethod::Deadline {
             // An error here recurs in the measured loop, which reports it.
-            let _ = timer::run(&warm, &mut scratch, &Stop::default());
+            let _ = timer::run_loop(&warm, &mut scratch, &Stop::default());
         }
     }
 
@@ -92,15 +92,17 @@ impl ThreadTask for Timer {
         self.plan.end_due = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         match &mut self.deadline {
             Some(deadline) => deadline.run(&self.plan, &mut self.producer, &self.stop),
-            None => timer::run(&self.plan, &mut self.producer, &self.stop),
+            None => timer::run_loop(&self.plan, &mut self.producer, &self.stop),
         }
     }
 
     fn own_yields(&self) -> u64 {
-        self.deadline.as_ref().map_or(0, DeadlineLoop::waits)
+        self.deadline.as_ref().map_or(0, DeadlineLoop::wait_count)
     }
 
-    fn notes(&mut self) -> Notes {
-        self.deadline.as_ref().map_or_else(Notes::default, |deadline| deadline.notes(&self.name))
+    fn collect_notes(&mut self) -> Notes {
+        self.deadline
+            .as_ref()
+            .map_or_else(Notes::default, |deadline| deadline.collect_notes(&self.name))
     }
 }

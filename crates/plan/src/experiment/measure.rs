@@ -1,6 +1,9 @@
 //! `[[measure]]`: the keys that every measure has.
 
-use crate::form::{count, number, path_text, policy, span, text, text_or, threads, word};
+use crate::form::{
+    count_form, duration_form, number_form, path_text, placement_form, policy_form, text_form,
+    text_or, word_form,
+};
 use crate::kinds::HistogramPlan;
 use crate::kinds::{Workload, WorkloadSpec};
 use crate::limits::{
@@ -20,7 +23,7 @@ section! {
     MeasureSpec {
         /// Unique in the file.
         key name: String,
-            text("NAME", values::name),
+            text_form("NAME", values::check_name),
             ["the kind; of several measures without a name the second is `timer-2`, and so on"];
         /// The CPUs that it measures on.
         key cpus: CpuChoice,
@@ -32,35 +35,36 @@ section! {
         /// of the `cpus`; their series are called *NAME*`/0`, *NAME*`/1`, …, or just *NAME* if
         /// there is one.
         key threads: Placement,
-            threads(MAX_THREADS as u64),
+            placement_form(MAX_THREADS as u64),
             ["`\"per-cpu\"`; with the policy `deadline` `1`, because the kernel refuses that \
              policy to a thread that may not run on all CPUs"];
         /// The scheduling policy of the threads, see sched(7). The kernel's own spelling
         /// (`"SCHED_FIFO"`) is taken too.
         key policy: Policy,
-            policy(),
+            policy_form(),
             ["`\"fifo\"`; with the method `deadline` the policy `\"deadline\"`"];
         /// 1 is the lowest; only with `fifo` and `rr`. The default is above the
         /// interrupt threads of PREEMPT_RT, which have 50.
         key priority: Priority,
-            number(1, 99, values::priority),
+            number_form(1, 99, values::check_priority),
             [= Priority::new(80).expect("80 is a priority")];
         /// The budget of each period, only with the policy `deadline`; at most `deadline`.
         key runtime: Nanos,
-            span(MIN_RUNTIME, MAX_PERIOD),
+            duration_form(MIN_RUNTIME, MAX_PERIOD),
             ["a tenth of the period, at least 10us, at most `deadline`"];
         /// The time in each period by which the budget is granted, only with the policy `deadline`;
         /// at most the period. Of a measure of the kind `program`: response times above it are
         /// counted.
-        key deadline: Nanos, span(MIN_RUNTIME, MAX_PERIOD), ["the period; of a `program` none"];
+        key deadline: Nanos, duration_form(MIN_RUNTIME, MAX_PERIOD),
+            ["the period; of a `program` none"];
         /// How long each thread measures; at most as long as the phase.
-        key duration: Nanos, span(Nanos::MICRO, MAX_DURATION), [];
+        key duration: Nanos, duration_form(Nanos::MICRO, MAX_DURATION), [];
         /// How many samples each thread takes; instead of `duration`. At one sample a period they
         /// must fit into the phase.
         ///
         /// With neither it lasts as long as the phase; if that has no `duration` either, until
         /// somebody ends the run.
-        key samples: u64, count(1, MAX_SAMPLES), [];
+        key samples: u64, count_form(1, MAX_SAMPLES), [];
         /// The exact histogram of each series: bins of the width `resolution` from zero up to the
         /// one that holds `range`. Samples outside are counted, and are in all statistics and in
         /// the HDR histogram, which covers all samples. At most 16777216 bins per series, and all
@@ -69,13 +73,13 @@ section! {
             "`histogram`",
             ["`{ range = \"1ms\", resolution = \"1us\" }`"];
         /// A latency above this ends the run; the results up to then are complete.
-        key stop_above: Nanos, span(Nanos(1), MAX_LATENCY), ["never"] => plan;
+        key stop_above: Nanos, duration_form(Nanos(1), MAX_LATENCY), ["never"] => plan;
         /// Events of perf-list(1) that are counted of each measuring thread while it measures, at
         /// most 16: `cycles`, `instructions`, `cache-misses`, `context-switches`, or *GROUP*:*NAME*
         /// of a tracepoint. The kernel saves the counters at each context switch of the thread, and
         /// the latency includes that. What this machine cannot count is shown as unavailable, with
         /// the reason.
-        list counters: PerfEvent, text("EVENT", values::perf_event), ["none"] => plan;
+        list counters: PerfEvent, text_form("EVENT", values::perf_event), ["none"] => plan;
         /// Requirements that each series must meet, at most 64: a figure, a comparison (`<`, `<=`,
         /// `==`, `>=`, `>`) and a bound. Figures that are times are `min`, `mean` (`avg`), `max`,
         /// `stddev`, `median`, percentiles like `p99.9`, and `corrected p99.9`, the percentile
@@ -99,7 +103,7 @@ section! {
         /// each CPU; `entry` names the other series, `cpu3/` one CPU: `"cpu3/entry p99 < 20us"`,
         /// `"entries < 10"`.
         list require: SeriesRequirement,
-            text("REQUIREMENT", values::series_requirement),
+            text_form("REQUIREMENT", values::series_requirement),
             ["none"] => plan;
         /// By how much each series may differ from the same series of another run, or of another
         /// cell of a lab, and still be called equivalent: `median` or `block-max` (the worst of a
@@ -108,10 +112,10 @@ section! {
         /// `punctual lab` then judge whether the 90 % interval of the difference lies within this
         /// margin. Where it is not stated before the measurement, nothing is called equivalent.
         list equivalence: Equivalence,
-            text("FIGURE:MARGIN", values::equivalence),
+            text_form("FIGURE:MARGIN", values::parse_equivalence),
             ["none"] => plan;
         /// The phases in which it measures.
-        list phases: String, text("NAME", values::name), ["all"];
+        list phases: String, text_form("NAME", values::check_name), ["all"];
         /// Writes an additional result file in the layout of systress. Only a measure with a single
         /// thread and in a single phase can have one. `file` is by default `timer_thread`*NN*`.txt`
         /// with the index in two digits, `format` is `"txt"`, `index` is what the file's first
@@ -152,9 +156,9 @@ section! {
     /// The exact histogram of each series of a measure.
     HistogramSpec {
         /// The largest latency that it holds.
-        key range: Nanos, span(Nanos(1), MAX_LATENCY), ["that of the kind"];
+        key range: Nanos, duration_form(Nanos(1), MAX_LATENCY), ["that of the kind"];
         /// The width of a bin.
-        key resolution: Nanos, span(Nanos(1), MAX_LATENCY), ["that of the kind"];
+        key resolution: Nanos, duration_form(Nanos(1), MAX_LATENCY), ["that of the kind"];
     }
 }
 
@@ -164,10 +168,10 @@ section! {
         /// Where it is written.
         key file: String, path_text(), ["`timer_thread`*NN*`.txt`"];
         /// How its columns are separated.
-        key format: SystressFormat, word("a layout of systress"), [= SystressFormat::Txt];
+        key format: SystressFormat, word_form("a layout of systress"), [= SystressFormat::Txt];
         /// What the file's first column shows.
         key index: u32,
-            count(0, MAX_SYSTRESS_INDEX.into()),
+            count_form(0, MAX_SYSTRESS_INDEX.into()),
             ["the place of the measure in the file, from 0"];
     }
 }
@@ -185,11 +189,11 @@ pub struct SystressFile {
 
 impl MeasureSpec {
     /// `range` of `histogram`.
-    pub(crate) fn range(&self) -> Setting<Nanos> {
+    pub(crate) fn histogram_range(&self) -> Setting<Nanos> {
         self.histogram.as_ref().and_then(|histogram| histogram.range)
     }
     /// `resolution` of `histogram`.
-    pub(crate) fn resolution(&self) -> Setting<Nanos> {
+    pub(crate) fn histogram_resolution(&self) -> Setting<Nanos> {
         self.histogram.as_ref().and_then(|histogram| histogram.resolution)
     }
 }

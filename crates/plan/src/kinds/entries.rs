@@ -23,67 +23,70 @@ impl EntriesPlan {
         in_bundle: "cpu",
         sampled_by: SampledBy::Kernel,
         validated_by: "/proc/interrupts",
-        ..KindFacts::of("entries", "entries into the kernel on CPUs, and who caused them")
+        ..KindFacts::new("entries", "entries into the kernel on CPUs, and who caused them")
     };
 }
 
 impl Kind for EntriesPlan {
-    fn parts(&self) -> Vec<String> {
-        EntrySeries::ALL.map(|series| series.word().to_owned()).to_vec()
+    fn series_parts(&self) -> Vec<String> {
+        EntrySeries::ALL.map(|series| series.as_str().to_owned()).to_vec()
     }
     /// One per CPU, without a thread of punctual.
-    fn placement(&self) -> Placement {
+    fn default_placement(&self) -> Placement {
         Placement::PerCpu
     }
-    fn cpus(&self) -> DefaultCpus {
+    fn default_cpus(&self) -> DefaultCpus {
         DefaultCpus::All
     }
-    fn policy(&self) -> Policy {
+    fn default_policy(&self) -> Policy {
         Policy::Other
     }
 }
 
 impl EntriesSpec {
-    pub(crate) fn keys() -> Vec<SectionKey> {
+    pub(crate) fn section_keys() -> Vec<SectionKey> {
         Vec::new()
     }
     pub(crate) fn read(_: &mut ProblemNotes, _: &mut TomlTable) -> EntriesSpec {
         EntriesSpec
     }
-    pub(crate) fn resolved(&self) -> EntriesPlan {
+    pub(crate) fn to_plan(&self) -> EntriesPlan {
         EntriesPlan
     }
     pub(crate) fn beside_defaults(&self) -> EntriesSpec {
         EntriesSpec
     }
-    pub(crate) fn entries(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn toml_entries(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
-    pub(crate) fn check(&self, _: &EntriesPlan, problems: &mut ParameterProblems) {
+    pub(crate) fn check_conflicts(&self, _: &EntriesPlan, problems: &mut ParameterProblems) {
         if problems.policy != Policy::Other {
             let message = "`policy` has no effect here: no thread measures";
-            problems.wrong::<()>(&None, message, "leave `policy` out");
+            problems.report_conflict::<()>(&None, message, "leave `policy` out");
         }
     }
 }
 
 impl EntriesPlan {
-    pub(crate) fn spec(&self) -> EntriesSpec {
+    pub(crate) fn to_spec(&self) -> EntriesSpec {
         EntriesSpec
     }
     /// Why no series of these CPUs can meet or violate a requirement.
-    pub fn refuses(of: &SeriesRequirement, cpus: &CpuSet) -> Option<String> {
+    pub fn reason_to_refuse(of: &SeriesRequirement, cpus: &CpuSet) -> Option<String> {
         if let Some(NamedSeries::Cycle(kind)) = of.kind {
-            return Some(format!("CPUs have no series `{}`: that is of a `program`", kind.word()));
+            return Some(format!(
+                "CPUs have no series `{}`: that is of a `program`",
+                kind.as_str()
+            ));
         }
         if let Some(name) = &of.thread {
             let number = name.strip_prefix("cpu").and_then(|number| number.parse().ok());
             match number.filter(|number| cpu_label(*number) == *name) {
                 None => return Some(format!("`{name}` is not a CPU: CPUs are named like `cpu3`")),
                 Some(cpu) if !cpus.contains(cpu) => {
-                    let why =
+                    let reason =
                         format!("it is about CPU {cpu}, which is not measured (CPU {cpus} is)");
-                    return Some(why);
+                    return Some(reason);
                 }
                 Some(_) => {}
             }
@@ -93,7 +96,7 @@ impl EntriesPlan {
             .then(|| format!("entries into the kernel have no `{metric}`"))
     }
     /// Every parameter by its key: there is none.
-    pub fn facts(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn display_entries(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 }

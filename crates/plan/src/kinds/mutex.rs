@@ -1,6 +1,6 @@
 //! `mutex`: each wait for a lock that threads contend for, with its holders meanwhile.
 
-use crate::form::{count, flag, list, span, word};
+use crate::form::{count_form, duration_form, flag_form, list_form, word_form};
 use crate::kind::{DefaultCpus, Kind, KindFacts, ParameterProblems, parameters, words};
 use crate::words::Placement;
 use punctual_core::event::Group;
@@ -41,23 +41,23 @@ parameters! {
     MutexPlan, MutexSpec {
         /// Which lock: `normal`, `pi`, `robust`, `adaptive` (pthread mutexes), `spin`, `ticket`, or
         /// `rwlock` (taken for writing).
-        lock: LockKind = LockKind::Normal, word("a lock");
+        lock: LockKind = LockKind::Normal, word_form("a lock");
         /// What they compute: `shared`: the integral of 4/(1+x²) in one sum, the lock taken for
         /// every term; `own`: each thread has a sum of its own, the lock taken once per thread and
         /// round.
-        sums: Sums = Sums::Shared, word("a way to sum up");
+        sums: Sums = Sums::Shared, word_form("a way to sum up");
         /// Terms of the integral in each round, all threads together.
-        terms: u64 = 4_000, count(1, 1_000_000_000);
+        terms: u64 = 4_000, count_form(1, 1_000_000_000);
         /// How many rounds; 0: as many as fit into the measure's length.
-        rounds: u64 = 0, count(0, 1_000_000_000);
+        rounds: u64 = 0, count_form(0, 1_000_000_000);
         /// How long the lock is held in addition to the summation.
-        hold: Nanos = Nanos::ZERO, span(Nanos::ZERO, Nanos::SECOND);
+        hold: Nanos = Nanos::ZERO, duration_form(Nanos::ZERO, Nanos::SECOND);
         /// Whether each thread has one of the CPUs, in turn; without, each runs wherever the
         /// scheduler puts it.
-        spread: bool = true, flag();
+        spread: bool = true, flag_form();
         /// The priority of each thread in turn, where the policy has priorities; empty: those of
         /// `priority`.
-        priorities: Vec<u8> = Vec::new(), list(0, 1_024, count(1, 99));
+        priorities: Vec<u8> = Vec::new(), list_form(0, 1_024, count_form(1, 99));
     }
 }
 
@@ -65,48 +65,52 @@ impl MutexPlan {
     pub(crate) const FACTS: KindFacts = KindFacts {
         validated_by: "π, a counter behind the lock, and calls of futex(2) by tracepoint",
         explained_by: &[Group::Futex, Group::Lock],
-        ..KindFacts::of("mutex", "waits for a lock, with its holders")
+        ..KindFacts::new("mutex", "waits for a lock, with its holders")
     };
 }
 
 impl Kind for MutexPlan {
-    fn placement(&self) -> Placement {
+    fn default_placement(&self) -> Placement {
         Placement::Shared(4)
     }
-    fn cpus(&self) -> DefaultCpus {
+    fn default_cpus(&self) -> DefaultCpus {
         DefaultCpus::All
     }
-    fn policy(&self) -> Policy {
+    fn default_policy(&self) -> Policy {
         Policy::Other
     }
     fn cpus_of(&self, thread: usize, cpus: &CpuSet) -> CpuSet {
-        let own = cpus.iter().nth(thread % cpus.len().max(1)).filter(|_| self.spread);
-        own.map_or_else(|| cpus.clone(), CpuSet::single)
+        let own_cpu = cpus.iter().nth(thread % cpus.len().max(1)).filter(|_| self.spread);
+        own_cpu.map_or_else(|| cpus.clone(), CpuSet::from_cpu)
     }
     fn priority_of(&self, thread: usize) -> Option<Priority> {
         self.priorities.get(thread).and_then(|priority| Priority::new(*priority))
     }
     /// Real-time threads sleep after every 10 ms. But a thread spins for ever if the owner has a
     /// lower priority and no CPU.
-    fn spins(&self) -> bool {
+    fn is_spinning(&self) -> bool {
         matches!(self.lock, LockKind::Spin | LockKind::Ticket)
     }
 }
 
 impl MutexSpec {
-    pub(crate) fn check(&self, plan: &MutexPlan, problems: &mut ParameterProblems) {
+    pub(crate) fn check_conflicts(&self, plan: &MutexPlan, problems: &mut ParameterProblems) {
         if plan.terms < problems.threads as u64 {
             let message =
                 format!("{} terms are fewer than {} threads", plan.terms, problems.threads);
-            problems.wrong(&self.terms, message, "choose at least as many terms as threads");
+            problems.report_conflict(
+                &self.terms,
+                message,
+                "choose at least as many terms as threads",
+            );
         }
         if plan.priorities.len() > problems.threads {
             let message =
                 format!("{} priorities for {} threads", plan.priorities.len(), problems.threads);
-            problems.wrong(&self.priorities, message, "name at most one for each thread");
+            problems.report_conflict(&self.priorities, message, "name at most one for each thread");
         }
         if !matches!(problems.policy, Policy::Fifo | Policy::Rr) && !plan.priorities.is_empty() {
-            problems.wrong(
+            problems.report_conflict(
                 &self.priorities,
                 "only policies fifo and rr have priorities",
                 "set `policy = \"fifo\"`",

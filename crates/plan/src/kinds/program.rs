@@ -1,6 +1,6 @@
 //! `program`: the cycles of an unmodified program's threads, as `punctual attach` measures them.
 
-use crate::form::{command_line, count, some, text, text_or, word};
+use crate::form::{command_line, count_form, optional_form, text_form, text_or, word_form};
 use crate::kind::{
     DefaultCpus, HistogramPlan, Kind, KindFacts, ParameterProblems, SampledBy, parameters,
 };
@@ -19,20 +19,20 @@ parameters! {
         /// also when punctual is killed. Without a `duration` of measure or phase the measure is
         /// over when the program ends. `{seed}` stands for the experiment's seed, as does
         /// `PUNCTUAL_SEED` in its environment.
-        command: Option<CommandLine> = None, some(command_line());
+        command: Option<CommandLine> = None, optional_form(command_line());
         /// Instead of `command`: a process that runs already. It is not ended.
-        pid: Option<u32> = None, some(count(1, i32::MAX as u64));
+        pid: Option<u32> = None, optional_form(count_form(1, i32::MAX as u64));
         /// Instead of `command`: all processes of this name that run when the phase begins.
-        comm: Option<String> = None, some(text("NAME", values::remark));
+        comm: Option<String> = None, optional_form(text_form("NAME", values::check_remark));
         /// Only the threads of this name, once their cycles are recognised.
-        thread: Option<String> = None, some(text("NAME", values::remark));
+        thread: Option<String> = None, optional_form(text_form("NAME", values::check_remark));
         /// What releases a cycle; see `docs/reference/attach.md`. Without it, it is inferred for
         /// each thread.
-        cycle: Option<CycleKind> = None, some(word("a kind of cycle"));
+        cycle: Option<CycleKind> = None, optional_form(word_form("a kind of cycle"));
         /// Where the output of `command` goes: a file, emptied first, or */dev/null*.
-        stdout: LoadOutput = LoadOutput::Null, text_or("PATH", "null", values::output);
+        stdout: LoadOutput = LoadOutput::Null, text_or("PATH", "null", values::parse_output);
         /// The same of its error output.
-        stderr: LoadOutput = LoadOutput::Null, text_or("PATH", "null", values::output);
+        stderr: LoadOutput = LoadOutput::Null, text_or("PATH", "null", values::parse_output);
     }
 }
 
@@ -47,28 +47,28 @@ impl ProgramPlan {
             Group::Mmc,
             Group::Page,
         ],
-        ..KindFacts::of("program", "the cycles of an unmodified program's threads")
+        ..KindFacts::new("program", "the cycles of an unmodified program's threads")
     };
 }
 
 impl Kind for ProgramPlan {
-    fn parts(&self) -> Vec<String> {
-        SeriesKind::CYCLIC.map(|kind| kind.word().to_owned()).to_vec()
+    fn series_parts(&self) -> Vec<String> {
+        SeriesKind::CYCLIC.map(|kind| kind.as_str().to_owned()).to_vec()
     }
-    fn cpus(&self) -> DefaultCpus {
+    fn default_cpus(&self) -> DefaultCpus {
         DefaultCpus::All
     }
-    fn policy(&self) -> Policy {
+    fn default_policy(&self) -> Policy {
         Policy::Other
     }
     /// The range of each thread depends on its period; this is the maximum.
-    fn histogram(&self) -> HistogramPlan {
+    fn default_histogram(&self) -> HistogramPlan {
         HistogramPlan { range: Nanos::from_micros(4_095), resolution: Nanos::MICRO }
     }
 }
 
 impl ProgramSpec {
-    pub(crate) fn check(&self, plan: &ProgramPlan, problems: &mut ParameterProblems) {
+    pub(crate) fn check_conflicts(&self, plan: &ProgramPlan, problems: &mut ParameterProblems) {
         let named = [plan.command.is_some(), plan.pid.is_some(), plan.comm.is_some()];
         if named.iter().filter(|named| **named).count() != 1 {
             let what = match named.contains(&true) {
@@ -77,16 +77,16 @@ impl ProgramSpec {
             };
             let help = "write `command = \"cyclictest -m -p95\"`, `pid = 4711` or `comm = \
                         \"linuxcnc\"`";
-            problems.wrong::<()>(&None, what, help);
+            problems.report_conflict::<()>(&None, what, help);
         }
         if plan.command.is_none() {
             let because = "punctual does not start this program";
             let usual = ProgramPlan::default();
-            problems.unused("stdout", &self.stdout, &usual.stdout, because);
-            problems.unused("stderr", &self.stderr, &usual.stderr, because);
+            problems.report_unused("stdout", &self.stdout, &usual.stdout, because);
+            problems.report_unused("stderr", &self.stderr, &usual.stderr, because);
             if problems.policy != Policy::Other {
                 let help = "leave `policy` out";
-                problems.wrong::<()>(
+                problems.report_conflict::<()>(
                     &None,
                     format!("`policy` has no effect here: {because}"),
                     help,
@@ -95,7 +95,7 @@ impl ProgramSpec {
         }
         if problems.threads != 1 {
             let help = "leave `threads` out; `thread` names one of them";
-            problems.wrong::<()>(&None, "a program has its own threads", help);
+            problems.report_conflict::<()>(&None, "a program has its own threads", help);
         }
     }
 }

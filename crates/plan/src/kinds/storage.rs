@@ -1,6 +1,6 @@
 //! `storage`: open, write, close, and forcing data to the disk.
 
-use crate::form::{bytes, count, path, span, word};
+use crate::form::{bytes_form, count_form, duration_form, path_form, word_form};
 use crate::kind::{
     HistogramPlan, Kind, KindFacts, ParameterProblems, SampledBy, parameters, words,
 };
@@ -45,19 +45,19 @@ parameters! {
         /// Who writes: `direct`: the task writes at once; `buffered`: another thread writes,
         /// `batch` records at a time; `forced`: the task writes, and forces each record to the
         /// disk.
-        mode: StorageMode = StorageMode::Direct, word("a way to write");
+        mode: StorageMode = StorageMode::Direct, word_form("a way to write");
         /// How a record is forced to the disk, in the mode `forced`.
-        forcing: Forcing = Forcing::Fsync, word("a way to force data to the disk");
+        forcing: Forcing = Forcing::Fsync, word_form("a way to force data to the disk");
         /// Where the file is created; it has no name and is gone at the end, even after kill -9.
-        directory: PathBuf = PathBuf::from("/var/tmp"), path();
+        directory: PathBuf = PathBuf::from("/var/tmp"), path_form();
         /// The size of a record.
-        record: Bytes = Bytes(64), bytes(Bytes(1), Bytes::mib(64));
+        record: Bytes = Bytes(64), bytes_form(Bytes(1), Bytes::mib(64));
         /// Records that the writer takes at once.
-        batch: u32 = 10, count(1, 100_000);
+        batch: u32 = 10, count_form(1, 100_000);
         /// The file starts again at this size.
-        file_max: Bytes = Bytes::mib(64), bytes(Bytes(1), Bytes(1 << 40));
+        file_max: Bytes = Bytes::mib(64), bytes_form(Bytes(1), Bytes(1 << 40));
         /// The distance between two records.
-        period: Nanos = Nanos::from_millis(10), span(Nanos::from_micros(10), MAX_PERIOD);
+        period: Nanos = Nanos::from_millis(10), duration_form(Nanos::from_micros(10), MAX_PERIOD);
     }
 }
 
@@ -69,12 +69,12 @@ impl StoragePlan {
         sampled_by: SampledBy::Helpers,
         validated_by: "`wchar`, fstat(2), calls by tracepoint, the device's writes",
         explained_by: &[Group::Block, Group::Jbd2, Group::Mmc, Group::Lock, Group::Page],
-        ..KindFacts::of("storage", "open, write, close and sync of a file")
+        ..KindFacts::new("storage", "open, write, close and sync of a file")
     };
 }
 
 impl Kind for StoragePlan {
-    fn parts(&self) -> Vec<String> {
+    fn series_parts(&self) -> Vec<String> {
         let parts: &[&str] = match self.mode {
             StorageMode::Direct => &["whole", "open", "write", "close"],
             StorageMode::Buffered => &["whole", "safe-write"],
@@ -86,26 +86,26 @@ impl Kind for StoragePlan {
         };
         parts.iter().map(|part| (*part).to_owned()).collect()
     }
-    fn histogram(&self) -> HistogramPlan {
+    fn default_histogram(&self) -> HistogramPlan {
         HistogramPlan { range: Nanos::from_millis(100), resolution: Nanos::MICRO }
     }
-    fn period(&self) -> Option<Nanos> {
+    fn sample_period(&self) -> Option<Nanos> {
         Some(self.period)
     }
 }
 
 impl StorageSpec {
-    pub(crate) fn check(&self, plan: &StoragePlan, problems: &mut ParameterProblems) {
+    pub(crate) fn check_conflicts(&self, plan: &StoragePlan, problems: &mut ParameterProblems) {
         let usual = StoragePlan::default();
         if problems.threads != 1 {
-            problems.wrong(
+            problems.report_conflict(
                 &self.mode,
                 "one thread writes",
                 "leave `threads` out, or write several measures",
             );
         }
         if plan.mode != StorageMode::Forced {
-            problems.unused(
+            problems.report_unused(
                 "forcing",
                 &self.forcing,
                 &usual.forcing,
@@ -113,22 +113,31 @@ impl StorageSpec {
             );
         } else if plan.forcing == Forcing::Direct && !plan.record.get().is_multiple_of(512) {
             let help = "choose a multiple of 512 B (of 4 KiB on most disks)";
-            problems.wrong(&self.record, "O_DIRECT writes whole blocks", help);
+            problems.report_conflict(&self.record, "O_DIRECT writes whole blocks", help);
         }
         if plan.mode != StorageMode::Buffered {
-            problems.unused("batch", &self.batch, &usual.batch, "only `buffered` collects records");
+            problems.report_unused(
+                "batch",
+                &self.batch,
+                &usual.batch,
+                "only `buffered` collects records",
+            );
         } else if plan.record.get().saturating_mul(plan.batch.into()) > LARGEST_BATCH.get() {
             let message = format!("a batch would be larger than {LARGEST_BATCH}");
-            problems.wrong(&self.batch, message, "choose a smaller `batch`, or a smaller `record`");
+            problems.report_conflict(
+                &self.batch,
+                message,
+                "choose a smaller `batch`, or a smaller `record`",
+            );
         } else if plan.record.get().saturating_mul(plan.batch.into()) > plan.file_max.get() {
-            problems.wrong(
+            problems.report_conflict(
                 &self.batch,
                 "a batch is larger than the file may be",
                 "choose a larger `file_max`",
             );
         }
         if plan.record > plan.file_max {
-            problems.wrong(
+            problems.report_conflict(
                 &self.record,
                 "a record is larger than the file may be",
                 "choose a larger `file_max`",

@@ -1,6 +1,6 @@
 //! `switch`: from the last instruction of one task to the first of the next.
 
-use crate::form::{bytes, count, list, span, word};
+use crate::form::{bytes_form, count_form, duration_form, list_form, word_form};
 use crate::kind::{
     DefaultCpus, HistogramPlan, Kind, KindFacts, ParameterProblems, SampledBy, parameters, words,
 };
@@ -69,25 +69,26 @@ parameters! {
     SwitchPlan, SwitchSpec {
         /// How one task hands over to the next: `pipe`, `eventfd`, `futex`, `signal`, `sleep` (two
         /// tasks that sleep and wake in turn) or `yield`.
-        mechanism: Mechanism = Mechanism::Pipe, word("a way to hand over");
+        mechanism: Mechanism = Mechanism::Pipe, word_form("a way to hand over");
         /// What the tasks are: `threads` of one process, or `processes`.
-        tasks: Tasks = Tasks::Threads, word("a kind of task");
+        tasks: Tasks = Tasks::Threads, word_form("a kind of task");
         /// The number of tasks in the ring.
-        ring: u32 = 2, count(2, 1_024);
+        ring: u32 = 2, count_form(2, 1_024);
         /// Where neighbours run: `same-cpu`, `smt` (the other hardware thread of the core),
         /// `same-cache` (another core below the same last-level cache), `other-cache`, or
         /// `other-cpu` (any).
-        distance: Distance = Distance::SameCpu, word("a distance");
+        distance: Distance = Distance::SameCpu, word_form("a distance");
         /// What each task reads and writes between two switches; a series `ws-SIZE` for each where
         /// there are several.
-        working_set: Vec<Bytes> = vec![Bytes(0)], list(1, 32, bytes(Bytes(0), Bytes::mib(16)));
+        working_set: Vec<Bytes> = vec![Bytes(0)], list_form(1, 32, bytes_form(Bytes(0),
+            Bytes::mib(16)));
         /// How a task goes through its set: `lines` reads and writes each cache line; `pages` one
         /// word of each page, which takes few lines and many entries of the TLB; `branches` takes
         /// a branch by each byte, random and the task's own; `straight`, its control, is the same
         /// loop over bytes that are all alike.
-        walk: Walk = Walk::Lines, word("a way to go through a working set");
+        walk: Walk = Walk::Lines, word_form("a way to go through a working set");
         /// How long all tasks sleep after every 10ms.
-        rest: Nanos = Nanos::from_millis(1), span(Nanos::ZERO, Nanos::SECOND);
+        rest: Nanos = Nanos::from_millis(1), duration_form(Nanos::ZERO, Nanos::SECOND);
     }
 }
 
@@ -99,12 +100,12 @@ impl SwitchPlan {
         sampled_by: SampledBy::Helpers,
         validated_by: "switches of each task by getrusage(2), and by perf",
         times_calls: true,
-        ..KindFacts::of("switch", "from the last instruction of one task to the first of the next")
+        ..KindFacts::new("switch", "from the last instruction of one task to the first of the next")
     };
 }
 
 impl Kind for SwitchPlan {
-    fn parts(&self) -> Vec<String> {
+    fn series_parts(&self) -> Vec<String> {
         let one = self.working_set.len() == 1;
         if one {
             Vec::new()
@@ -112,29 +113,29 @@ impl Kind for SwitchPlan {
             self.working_set.iter().map(|size| format!("ws-{size}")).collect()
         }
     }
-    fn cpus(&self) -> DefaultCpus {
+    fn default_cpus(&self) -> DefaultCpus {
         if self.distance == Distance::SameCpu { DefaultCpus::Last } else { DefaultCpus::All }
     }
-    fn policy(&self) -> Policy {
+    fn default_policy(&self) -> Policy {
         if self.mechanism == Mechanism::Sleep { Policy::Rr } else { Policy::Fifo }
     }
-    fn histogram(&self) -> HistogramPlan {
+    fn default_histogram(&self) -> HistogramPlan {
         HistogramPlan { range: Nanos::MILLI, resolution: Nanos(100) }
     }
-    fn spins(&self) -> bool {
+    fn is_spinning(&self) -> bool {
         self.rest == Nanos::ZERO
     }
 }
 
 impl SwitchSpec {
-    pub(crate) fn check(&self, plan: &SwitchPlan, problems: &mut ParameterProblems) {
+    pub(crate) fn check_conflicts(&self, plan: &SwitchPlan, problems: &mut ParameterProblems) {
         if problems.threads != 1 {
             let help = "leave `threads` out; `ring` is the number of tasks";
-            problems.wrong(&self.ring, "a switch is measured by one ring", help);
+            problems.report_conflict(&self.ring, "a switch is measured by one ring", help);
         }
         if plan.mechanism == Mechanism::Yield && plan.distance != Distance::SameCpu {
             let help = "choose `distance = \"same-cpu\"`, or another mechanism";
-            problems.wrong(
+            problems.report_conflict(
                 &self.distance,
                 "sched_yield yields only to tasks of the same CPU",
                 help,
@@ -142,14 +143,14 @@ impl SwitchSpec {
         }
         if plan.mechanism == Mechanism::Sleep && plan.distance != Distance::SameCpu {
             let help = "choose `distance = \"same-cpu\"`, or another mechanism";
-            problems.wrong(
+            problems.report_conflict(
                 &self.distance,
                 "tasks that sleep and wake in turn switch on one CPU",
                 help,
             );
         }
         if plan.mechanism == Mechanism::Sleep && plan.ring != 2 {
-            problems.wrong(
+            problems.report_conflict(
                 &self.ring,
                 "the sleep and wake pair is a pair",
                 "leave `ring` out, or choose another mechanism",
@@ -159,7 +160,7 @@ impl SwitchSpec {
         if largest.saturating_mul(plan.ring.into()) > MOST_MEMORY {
             let message =
                 format!("{} tasks with {} each need more than 1 GiB", plan.ring, Bytes(largest));
-            problems.wrong(
+            problems.report_conflict(
                 &self.working_set,
                 message,
                 "choose fewer tasks or smaller working sets",
@@ -168,7 +169,7 @@ impl SwitchSpec {
         let mut sorted = plan.working_set.clone();
         sorted.sort();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-            problems.wrong(
+            problems.report_conflict(
                 &self.working_set,
                 "a working set is listed twice",
                 "name each size once",

@@ -1,6 +1,6 @@
 //! `syscall`: one system call, timed from the instruction before it to the one after.
 
-use crate::form::{any_number, count, list, some, span, word};
+use crate::form::{any_number, count_form, duration_form, list_form, optional_form, word_form};
 use crate::kind::{HistogramPlan, Kind, KindFacts, ParameterProblems, parameters, words};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 use punctual_core::Nanos;
@@ -46,20 +46,20 @@ parameters! {
         /// Which one: `clock-gettime` reads CLOCK_MONOTONIC, bypassing the vDSO; `read` and `write`
         /// transfer one byte, eight for an eventfd; `futex-wake` has no waiter; `number` is any
         /// call, by its number.
-        call: Call = Call::Getpid, word("a system call known by name");
+        call: Call = Call::Getpid, word_form("a system call known by name");
         /// What `read` and `write` work on: `null`, `pipe` or `eventfd`; they never block, because
         /// an untimed call prepares each of them.
-        target: Target = Target::Null, word("something to read and write");
+        target: Target = Target::Null, word_form("something to read and write");
         /// With `call = "number"`: the number of the call on this machine. Refused without force,
         /// except for a few that only return a value.
-        number: Option<u32> = None, some(count(0, MAX_NUMBER));
+        number: Option<u32> = None, optional_form(count_form(0, MAX_NUMBER));
         /// The constant arguments of a call given by its number.
-        arguments: Vec<i64> = Vec::new(), list(0, 6, any_number());
+        arguments: Vec<i64> = Vec::new(), list_form(0, 6, any_number());
         /// The time from one call to the next; without it the calls are back to back.
-        period: Option<Nanos> = None, some(span(MIN_PERIOD, MAX_PERIOD));
+        period: Option<Nanos> = None, optional_form(duration_form(MIN_PERIOD, MAX_PERIOD));
         /// Without a period, how long it sleeps after every 10ms: a real-time thread that never
         /// sleeps is throttled.
-        rest: Nanos = Nanos::from_millis(1), span(Nanos::ZERO, Nanos::SECOND);
+        rest: Nanos = Nanos::from_millis(1), duration_form(Nanos::ZERO, Nanos::SECOND);
     }
 }
 
@@ -72,27 +72,27 @@ impl SyscallPlan {
         validated_by: "perf at `raw_syscalls:sys_enter`",
         explained_by: &[Group::Lock],
         times_calls: true,
-        ..KindFacts::of("syscall", "one system call")
+        ..KindFacts::new("syscall", "one system call")
     };
 }
 
 impl Kind for SyscallPlan {
-    fn histogram(&self) -> HistogramPlan {
+    fn default_histogram(&self) -> HistogramPlan {
         HistogramPlan { range: Nanos::from_micros(100), resolution: Nanos(10) }
     }
-    fn period(&self) -> Option<Nanos> {
+    fn sample_period(&self) -> Option<Nanos> {
         self.period
     }
-    fn spins(&self) -> bool {
+    fn is_spinning(&self) -> bool {
         self.period.is_none() && self.rest == Nanos::ZERO
     }
 }
 
 impl SyscallSpec {
-    pub(crate) fn check(&self, plan: &SyscallPlan, problems: &mut ParameterProblems) {
+    pub(crate) fn check_conflicts(&self, plan: &SyscallPlan, problems: &mut ParameterProblems) {
         let usual = SyscallPlan::default();
         if !matches!(plan.call, Call::Read | Call::Write) {
-            problems.unused(
+            problems.report_unused(
                 "target",
                 &self.target,
                 &usual.target,
@@ -100,13 +100,13 @@ impl SyscallSpec {
             );
         }
         if plan.call != Call::Number {
-            problems.unused(
+            problems.report_unused(
                 "number",
                 &self.number,
                 &usual.number,
                 "the call is named; set `call = \"number\"` to give its number",
             );
-            problems.unused(
+            problems.report_unused(
                 "arguments",
                 &self.arguments,
                 &usual.arguments,
@@ -114,11 +114,16 @@ impl SyscallSpec {
             );
         }
         if plan.period.is_some() {
-            problems.unused("rest", &self.rest, &usual.rest, "with a period it sleeps anyway");
+            problems.report_unused(
+                "rest",
+                &self.rest,
+                &usual.rest,
+                "with a period it sleeps anyway",
+            );
         }
         match (plan.call, plan.number) {
             (Call::Number, None) => {
-                problems.wrong(
+                problems.report_conflict(
                     &self.call,
                     "the number of the system call is missing",
                     "write `number = 39`",
@@ -128,13 +133,13 @@ impl SyscallSpec {
                 let message = format!(
                     "system call {number} does not return to its caller: it cannot be timed"
                 );
-                problems.wrong(&self.number, message, "choose another call");
+                problems.report_conflict(&self.number, message, "choose another call");
             }
-            (Call::Number, Some(number)) if !harmless(number) => {
+            (Call::Number, Some(number)) if !is_harmless(number) => {
                 let message = format!("system call {number} is not known to be harmless");
                 let help = "to call it anyway, use --force (in a file: `force = true` in \
                             [experiment])";
-                problems.dangerous(&self.number, message, help);
+                problems.report_danger(&self.number, message, help);
             }
             _ => {}
         }
@@ -221,6 +226,6 @@ const HARMLESS: &[u32] = &[
 )))]
 const HARMLESS: &[u32] = &[];
 
-fn harmless(number: u32) -> bool {
+fn is_harmless(number: u32) -> bool {
     HARMLESS.contains(&number)
 }

@@ -1,6 +1,6 @@
 //! `testpoint-cost`: two consecutive test points; their distance is the cost of writing one.
 
-use crate::form::{bytes, list, word};
+use crate::form::{bytes_form, list_form, word_form};
 use crate::kind::{HistogramPlan, Kind, KindFacts, ParameterProblems, parameters, words};
 use crate::words::Word;
 use punctual_core::{Bytes, Nanos};
@@ -50,13 +50,14 @@ parameters! {
     TestpointCostPlan, TestpointCostSpec {
         /// Which ways to write a test point, one after the other in turn; those that this system
         /// lacks are listed with the reason.
-        mechanisms: Vec<PointMechanism> = all(), list(1, 32, word("a way to write a test point"));
+        mechanisms: Vec<PointMechanism> = all_mechanisms(), list_form(1, 32,
+            word_form("a way to write a test point"));
         /// What a point carries beside its time.
-        payload: Bytes = Bytes(16), bytes(Bytes(1), Bytes::kib(4));
+        payload: Bytes = Bytes(16), bytes_form(Bytes(1), Bytes::kib(4));
     }
 }
 
-fn all() -> Vec<PointMechanism> {
+fn all_mechanisms() -> Vec<PointMechanism> {
     PointMechanism::WORDS.iter().map(|(_, mechanism)| *mechanism).collect()
 }
 
@@ -64,27 +65,39 @@ impl TestpointCostPlan {
     pub(crate) const FACTS: KindFacts = KindFacts {
         validated_by: "heads of rings, counters of the module and of BPF, calls by tracepoint",
         times_calls: true,
-        ..KindFacts::of("testpoint-cost", "the cost of a test point, by mechanism")
+        ..KindFacts::new("testpoint-cost", "the cost of a test point, by mechanism")
     };
 }
 
 impl Kind for TestpointCostPlan {
-    fn parts(&self) -> Vec<String> {
+    fn series_parts(&self) -> Vec<String> {
         self.mechanisms.iter().map(|mechanism| mechanism.word().to_owned()).collect()
     }
-    fn histogram(&self) -> HistogramPlan {
+    fn default_histogram(&self) -> HistogramPlan {
         HistogramPlan { range: Nanos::from_micros(100), resolution: Nanos(10) }
     }
 }
 
 impl TestpointCostSpec {
-    pub(crate) fn check(&self, plan: &TestpointCostPlan, problems: &mut ParameterProblems) {
+    pub(crate) fn check_conflicts(
+        &self,
+        plan: &TestpointCostPlan,
+        problems: &mut ParameterProblems,
+    ) {
         if problems.threads != 1 {
-            problems.wrong(&self.mechanisms, "one thread writes the points", "leave `threads` out");
+            problems.report_conflict(
+                &self.mechanisms,
+                "one thread writes the points",
+                "leave `threads` out",
+            );
         }
         let repeated = |(k, one): (usize, &PointMechanism)| plan.mechanisms[..k].contains(one);
         if plan.mechanisms.iter().enumerate().any(repeated) {
-            problems.wrong(&self.mechanisms, "a mechanism is listed twice", "name each once");
+            problems.report_conflict(
+                &self.mechanisms,
+                "a mechanism is listed twice",
+                "name each once",
+            );
         }
     }
 }

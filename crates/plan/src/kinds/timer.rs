@@ -1,7 +1,7 @@
 //! `timer`: from a programmed expiry to the first instruction after wake-up. `resolve/timer.rs` has
 //! the valid combinations of method and policy.
 
-use crate::form::{clock, span, word};
+use crate::form::{clock_form, duration_form, word_form};
 use crate::kind::{DefaultCpus, Kind, KindFacts, ParameterProblems};
 use crate::limits::{MAX_PERIOD, MIN_PERIOD};
 use crate::section::section;
@@ -40,43 +40,43 @@ section! {
         ///   available it is estimated from the earliest wake-ups, anew after each miss, and the
         ///   finding *deadline-release-estimated* says how well.
         key method: TimerMethod,
-            word("a way to wait for a timer"),
+            word_form("a way to wait for a timer"),
             ["`\"nanosleep-absolute\"`; with the policy `deadline` the method `\"deadline\"`"];
         /// The clock that the expiry is on, see clock_gettime(2). `timerfd` knows no `tai`;
         /// `deadline` knows `monotonic` only.
-        key clock: Clock, clock(), [= Clock::Monotonic];
+        key clock: Clock, clock_form(), [= Clock::Monotonic];
         /// The distance between two expiries.
-        key period: Nanos, span(MIN_PERIOD, MAX_PERIOD), [= Nanos::MILLI];
+        key period: Nanos, duration_form(MIN_PERIOD, MAX_PERIOD), [= Nanos::MILLI];
         /// How much later each thread of this measure starts than the one before it, less than a
         /// period: the first expiry of thread *k* is *k* × `offset` after that of thread 0. With
         /// none all start at the same time.
-        key offset: Nanos, span(Nanos::ZERO, MAX_PERIOD), [= Nanos::ZERO];
+        key offset: Nanos, duration_form(Nanos::ZERO, MAX_PERIOD), [= Nanos::ZERO];
     }
 }
 
 impl TimerPlan {
     pub(crate) const FACTS: KindFacts =
-        KindFacts::of("timer", "from the expiry of a timer to the thread that waits for it");
+        KindFacts::new("timer", "from the expiry of a timer to the thread that waits for it");
 }
 
 impl Kind for TimerPlan {
-    fn placement(&self) -> Placement {
+    fn default_placement(&self) -> Placement {
         Placement::PerCpu
     }
-    fn cpus(&self) -> DefaultCpus {
+    fn default_cpus(&self) -> DefaultCpus {
         DefaultCpus::All
     }
-    fn period(&self) -> Option<Nanos> {
+    fn sample_period(&self) -> Option<Nanos> {
         Some(self.period)
     }
-    fn spins(&self) -> bool {
+    fn is_spinning(&self) -> bool {
         self.period < crate::limits::SPINNING_PERIOD
     }
 }
 
 impl TimerSpec {
     /// With the policy `deadline` the method has another default.
-    pub(crate) fn resolved(&self) -> TimerPlan {
+    pub(crate) fn to_plan(&self) -> TimerPlan {
         TimerPlan {
             method: self.method.as_ref().map_or(TimerMethod::NanosleepAbsolute, |at| at.value),
             clock: self.clock(),
@@ -88,28 +88,28 @@ impl TimerSpec {
         self
     }
     /// The resolver checks it with its policy.
-    pub(crate) fn check(&self, _: &TimerPlan, _: &mut ParameterProblems) {}
+    pub(crate) fn check_conflicts(&self, _: &TimerPlan, _: &mut ParameterProblems) {}
 }
 
 impl TimerPlan {
-    pub(crate) fn spec(&self) -> TimerSpec {
-        fn set<T>(value: T) -> Setting<T> {
+    pub(crate) fn to_spec(self) -> TimerSpec {
+        fn to_setting<T>(value: T) -> Setting<T> {
             Some(At::new(Default::default(), value))
         }
         TimerSpec {
             span: Default::default(),
-            method: set(self.method),
-            clock: set(self.clock),
-            period: set(self.period),
-            offset: set(self.offset),
+            method: to_setting(self.method),
+            clock: to_setting(self.clock),
+            period: to_setting(self.period),
+            offset: to_setting(self.offset),
         }
     }
 
     /// Every parameter by its key, for display.
-    pub fn facts(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn display_entries(&self) -> Vec<(&'static str, String)> {
         vec![
             ("method", self.method.word().to_owned()),
-            ("clock", self.clock.word().to_owned()),
+            ("clock", self.clock.as_str().to_owned()),
             ("period", self.period.to_string()),
             ("offset", self.offset.to_string()),
         ]

@@ -2,7 +2,7 @@
 
 use super::change::LabChange;
 use crate::notes::{ProblemNotes, Read};
-use crate::table::{TomlTable, mismatch};
+use crate::table::{TomlTable, type_mismatch};
 use crate::text::Span;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -27,7 +27,7 @@ pub struct AxisValue {
 
 impl Axis {
     /// The labels of the values, in their order.
-    pub fn labels(&self) -> impl Iterator<Item = &str> {
+    pub fn value_labels(&self) -> impl Iterator<Item = &str> {
         self.values.iter().map(|value| value.label.as_str())
     }
 }
@@ -42,14 +42,14 @@ impl CellSelection {
         let mut entries: Vec<_> = table.iter().collect();
         entries.sort_by_key(|(axis, _)| axis.span().start);
         let one = |(axis, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
-            labels(value.get_ref())
+            read_labels(value.get_ref())
                 .map(|labels| (axis.get_ref().to_string(), labels))
-                .map_err(|wrong| wrong.about(axis.get_ref()))
+                .map_err(|wrong| wrong.with_key(axis.get_ref()))
         };
         entries.into_iter().map(one).collect::<Read<Vec<_>>>().map(CellSelection)
     }
     /// Whether a cell with these values (by axis) is selected.
-    pub(crate) fn chooses(&self, axes: &[(String, String)]) -> bool {
+    pub(crate) fn has_cell(&self, axes: &[(String, String)]) -> bool {
         self.0.iter().all(|(axis, labels)| {
             axes.iter().any(|(name, label)| name == axis && labels.contains(label))
         })
@@ -57,29 +57,29 @@ impl CellSelection {
 }
 
 /// Values of some axes: a word or an array of words each.
-pub(super) fn selection(notes: &mut ProblemNotes, table: &TomlTable) -> CellSelection {
+pub(super) fn read_selection(notes: &mut ProblemNotes, table: &TomlTable) -> CellSelection {
     let mut chosen = Vec::new();
-    for (axis, _, value) in table.entries() {
-        match labels(value.get_ref()) {
+    for (axis, _, value) in table.sorted_entries() {
+        match read_labels(value.get_ref()) {
             Ok(labels) => chosen.push((axis.to_owned(), labels)),
-            Err(wrong) => notes.wrong(Span::from(value.span()), wrong.about(axis)),
+            Err(wrong) => notes.report_wrong_value(Span::from(value.span()), wrong.with_key(axis)),
         }
     }
     CellSelection(chosen)
 }
 
-fn labels(value: &DeValue<'_>) -> Read<Vec<String>> {
+fn read_labels(value: &DeValue<'_>) -> Read<Vec<String>> {
     match value {
-        DeValue::Array(items) => items.iter().map(|item| scalar(item.get_ref())).collect(),
-        other => scalar(other).map(|label| vec![label]),
+        DeValue::Array(items) => items.iter().map(|item| read_scalar(item.get_ref())).collect(),
+        other => read_scalar(other).map(|label| vec![label]),
     }
 }
 
-fn scalar(value: &DeValue<'_>) -> Read<String> {
+fn read_scalar(value: &DeValue<'_>) -> Read<String> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),
         DeValue::Integer(number) => Ok(number.as_str().to_owned()),
         DeValue::Boolean(on) => Ok(on.to_string()),
-        other => Err(mismatch(other, "a value of the axis")),
+        other => Err(type_mismatch(other, "a value of the axis")),
     }
 }

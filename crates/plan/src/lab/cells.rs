@@ -48,14 +48,14 @@ impl LabCell {
     ///
     /// # Errors
     /// The text is not TOML.
-    pub fn of(name: String, experiment: &str) -> Result<LabCell, String> {
+    pub fn from_text(name: String, experiment: &str) -> Result<LabCell, String> {
         let experiment = experiment.parse().map_err(|why: toml::de::Error| why.to_string())?;
         Ok(LabCell { name, axes: Vec::new(), experiment })
     }
 
     /// The experiment in TOML, with this seed if there is one. The same cell and seed have the same
     /// text.
-    pub fn experiment(&self, seed: Option<u64>) -> String {
+    pub fn experiment_with_seed(&self, seed: Option<u64>) -> String {
         let mut experiment = self.experiment.clone();
         if let Some(seed) = seed {
             let settings =
@@ -74,9 +74,13 @@ impl LabCell {
     ///
     /// # Errors
     /// All errors in it at once.
-    pub fn check(&self, lab: &Lab, options: &LoadOptions) -> Result<Experiment, Problems> {
+    pub fn check_experiment(
+        &self,
+        lab: &Lab,
+        options: &LoadOptions,
+    ) -> Result<Experiment, Problems> {
         let path = PathBuf::from(format!("{}, cell {}.toml", lab.source.path.display(), self.name));
-        crate::load(&path, self.experiment(None).as_bytes(), options)
+        crate::load_experiment(&path, self.experiment_with_seed(None).as_bytes(), options)
     }
 }
 
@@ -85,7 +89,7 @@ impl Lab {
     ///
     /// # Errors
     /// The first contradiction.
-    pub fn cells(&self) -> Result<Vec<LabCell>, CellError> {
+    pub fn list_cells(&self) -> Result<Vec<LabCell>, CellError> {
         let total = self
             .axes
             .iter()
@@ -96,28 +100,28 @@ impl Lab {
         let mut cells = Vec::new();
         let mut names = BTreeSet::new();
         for number in 0..total as usize {
-            let choice = self.choice(number);
+            let choice = self.axis_choice(number);
             let axes: Vec<(String, String)> = self
                 .axes
                 .iter()
                 .zip(&choice)
                 .map(|(axis, k)| (axis.name.clone(), axis.values[*k].label.clone()))
                 .collect();
-            if self.excludes.iter().any(|exclude| exclude.chooses(&axes)) {
+            if self.excludes.iter().any(|exclude| exclude.has_cell(&axes)) {
                 continue;
             }
-            let mut name = name(&axes);
+            let mut name = cell_name(&axes);
             if !names.insert(name.clone()) {
                 name = format!("{name}+{number}");
                 names.insert(name.clone());
             }
-            cells.push(LabCell { name, axes, experiment: self.applied(&choice)? });
+            cells.push(LabCell { name, axes, experiment: self.apply_choice(&choice)? });
         }
         if cells.is_empty() { Err(CellError::None) } else { Ok(cells) }
     }
 
     /// The index of the value of each axis in the `number`th combination.
-    fn choice(&self, mut number: usize) -> Vec<usize> {
+    fn axis_choice(&self, mut number: usize) -> Vec<usize> {
         let mut choice: Vec<usize> = self
             .axes
             .iter()
@@ -132,7 +136,7 @@ impl Lab {
         choice
     }
 
-    fn applied(&self, choice: &[usize]) -> Result<Table, CellError> {
+    fn apply_choice(&self, choice: &[usize]) -> Result<Table, CellError> {
         let mut experiment = self.base.clone();
         for late in [false, true] {
             for (axis, k) in self.axes.iter().zip(choice) {
@@ -151,23 +155,23 @@ impl Lab {
 }
 
 /// A directory's name for these values.
-fn name(axes: &[(String, String)]) -> String {
+fn cell_name(axes: &[(String, String)]) -> String {
     if axes.is_empty() {
         return "cell".to_owned();
     }
-    let words: Vec<String> = axes.iter().map(|(_, label)| slug(label)).collect();
+    let words: Vec<String> = axes.iter().map(|(_, label)| to_slug(label)).collect();
     let whole: String = axes.iter().map(|(_, label)| format!("{label}\0")).collect();
     let mut name = words.join("_");
     // A checksum of the full name makes a shortened name unique.
     if name.len() > NAME_BYTES || axes.iter().zip(&words).any(|((_, label), word)| label != word) {
         name.truncate(NAME_BYTES);
-        name = format!("{name}+{:08x}", fnv(&whole));
+        name = format!("{name}+{:08x}", fnv_hash(&whole));
     }
     if name.starts_with('.') { format!("_{name}") } else { name }
 }
 
 /// Only characters without special meaning in shells, URLs and file systems.
-fn slug(label: &str) -> String {
+fn to_slug(label: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '-' };
     let text: String = label.chars().map(safe).collect();
     let parts: Vec<&str> = text.split('-').filter(|part| !part.is_empty()).collect();
@@ -175,7 +179,7 @@ fn slug(label: &str) -> String {
 }
 
 /// Fowler, Noll and Vo's hash, 32 bits, variant 1a (draft-eastlake-fnv).
-fn fnv(text: &str) -> u32 {
+fn fnv_hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
@@ -184,7 +188,7 @@ mod tests {
     use super::*;
 
     fn named(labels: &[&str]) -> String {
-        name(
+        cell_name(
             &labels
                 .iter()
                 .map(|label| ("axis".to_owned(), (*label).to_owned()))

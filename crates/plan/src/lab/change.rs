@@ -1,6 +1,6 @@
 //! The changes of an experiment by a value of an axis.
 
-use crate::escape::clipped;
+use crate::escape::clip_text;
 use toml::{Table, Value};
 
 /// One change.
@@ -31,15 +31,15 @@ impl LabChange {
     /// Applies it. The error completes "the value … of the axis … cannot be applied: ".
     pub(crate) fn apply(&self, experiment: &mut Table) -> Result<(), String> {
         match self {
-            LabChange::Set(table) => merge(experiment, table, true),
-            LabChange::CommandLine(words) => append(target(experiment)?, words),
-            LabChange::RealTimeKernel => real_time_kernel(target(experiment)?),
-            LabChange::Loads(chosen) => loads(experiment, chosen.as_deref()),
+            LabChange::Set(table) => merge_tables(experiment, table, true),
+            LabChange::CommandLine(words) => append_cmdline(target_table(experiment)?, words),
+            LabChange::RealTimeKernel => real_time_kernel(target_table(experiment)?),
+            LabChange::Loads(chosen) => select_loads(experiment, chosen.as_deref()),
             LabChange::Policy(policy) => {
                 let every =
                     Table::from_iter([("policy".to_owned(), Value::String(policy.clone()))]);
                 let every = Table::from_iter([("*".to_owned(), Value::Table(every))]);
-                merge(
+                merge_tables(
                     experiment,
                     &Table::from_iter([("measure".to_owned(), Value::Table(every))]),
                     true,
@@ -55,27 +55,27 @@ impl LabChange {
 /// It is not TOML, or its target has no such key: the reason, in words.
 pub fn with_command_line(text: &str, words: &str) -> Result<String, String> {
     let mut experiment: Table = text.parse().map_err(|why: toml::de::Error| why.to_string())?;
-    append(target(&mut experiment)?, words)?;
+    append_cmdline(target_table(&mut experiment)?, words)?;
     Ok(experiment.to_string())
 }
 
 /// The table of the path `a.b.c = value`.
-pub(crate) fn nested(path: &[&str], value: Value) -> Table {
+pub(crate) fn nested_table(path: &[&str], value: Value) -> Table {
     match path {
         [] => Table::new(),
         [last] => Table::from_iter([((*last).to_owned(), value)]),
         [first, rest @ ..] => {
-            Table::from_iter([((*first).to_owned(), Value::Table(nested(rest, value)))])
+            Table::from_iter([((*first).to_owned(), Value::Table(nested_table(rest, value)))])
         }
     }
 }
 
-fn target(experiment: &mut Table) -> Result<&mut Table, String> {
+fn target_table(experiment: &mut Table) -> Result<&mut Table, String> {
     let target = experiment.entry("target").or_insert_with(|| Value::Table(Table::new()));
     target.as_table_mut().ok_or_else(|| "`target` of the experiment is not a table".to_owned())
 }
 
-fn append(target: &mut Table, words: &str) -> Result<(), String> {
+fn append_cmdline(target: &mut Table, words: &str) -> Result<(), String> {
     let line = target.entry("cmdline").or_insert_with(|| Value::String(String::new()));
     let Value::String(line) = line else {
         return Err("`cmdline` of the target is not a string".to_owned());
@@ -88,12 +88,12 @@ fn real_time_kernel(target: &mut Table) -> Result<(), String> {
     match target.get_mut("kernel") {
         Some(Value::String(kernel)) if kernel.contains('/') => Err(format!(
             "the real-time kernel of `{}` cannot be determined: give the axis a table",
-            clipped(kernel)
+            clip_text(kernel)
         )),
         Some(Value::String(kernel)) if kernel.ends_with("-rt") => Ok(()),
         // A release as Debian names it: the flavour is before the architecture.
         Some(Value::String(kernel)) => {
-            match release(kernel) {
+            match split_release(kernel) {
                 Some((before, after)) => *kernel = format!("{before}-rt-{after}"),
                 None => kernel.push_str("-rt"),
             }
@@ -104,7 +104,7 @@ fn real_time_kernel(target: &mut Table) -> Result<(), String> {
 }
 
 /// The parts of a release before and after `-rt` in Debian's name of it.
-fn release(kernel: &str) -> Option<(String, String)> {
+fn split_release(kernel: &str) -> Option<(String, String)> {
     let (before, architecture) = kernel.rsplit_once('-')?;
     let is_known = ["amd64", "arm64", "armmp", "686"].contains(&architecture);
     let before = before.strip_suffix("-rt").unwrap_or(before);
@@ -116,16 +116,16 @@ fn name_of(section: &Value) -> Option<&str> {
     section.get("name").or_else(|| section.get("kind")).and_then(Value::as_str)
 }
 
-fn loads(experiment: &mut Table, chosen: Option<&[String]>) -> Result<(), String> {
+fn select_loads(experiment: &mut Table, chosen: Option<&[String]>) -> Result<(), String> {
     let Some(chosen) = chosen else { return Ok(()) };
-    let all = experiment.get("load").and_then(Value::as_array).cloned().unwrap_or_default();
-    let known = |wanted: &&String| all.iter().any(|load| name_of(load) == Some(wanted));
-    if let Some(unknown) = chosen.iter().find(|wanted| !known(wanted)) {
-        return Err(format!("the experiment has no load called `{}`", clipped(unknown)));
+    let all_loads = experiment.get("load").and_then(Value::as_array).cloned().unwrap_or_default();
+    let is_known = |wanted: &&String| all_loads.iter().any(|load| name_of(load) == Some(wanted));
+    if let Some(unknown) = chosen.iter().find(|wanted| !is_known(wanted)) {
+        return Err(format!("the experiment has no load called `{}`", clip_text(unknown)));
     }
     let is_chosen =
         |load: &Value| name_of(load).is_some_and(|name| chosen.iter().any(|wanted| wanted == name));
-    let kept: Vec<Value> = all.into_iter().filter(is_chosen).collect();
+    let kept: Vec<Value> = all_loads.into_iter().filter(is_chosen).collect();
     if kept.is_empty() {
         experiment.remove("load");
     } else {
@@ -143,13 +143,13 @@ fn loads(experiment: &mut Table, chosen: Option<&[String]>) -> Result<(), String
 
 /// Applies the patch; tables are merged, words of a command line are appended, everything else is
 /// replaced.
-fn merge(into: &mut Table, patch: &Table, top: bool) -> Result<(), String> {
+fn merge_tables(into: &mut Table, patch: &Table, top: bool) -> Result<(), String> {
     for (key, value) in patch {
         match (into.get_mut(key), value) {
             (Some(Value::Array(sections)), Value::Table(by_name))
                 if top && SECTIONS.contains(&key.as_str()) =>
             {
-                named(key, sections, by_name)?;
+                merge_by_name(key, sections, by_name)?;
             }
             (None, Value::Table(_)) if top && SECTIONS.contains(&key.as_str()) => {
                 return Err(format!("the experiment has no `[[{key}]]`"));
@@ -157,11 +157,11 @@ fn merge(into: &mut Table, patch: &Table, top: bool) -> Result<(), String> {
             (Some(Value::Table(there)), Value::Table(patch)) if top && key == "target" => {
                 let mut patch = patch.clone();
                 if let Some(Value::String(words)) = patch.remove("cmdline") {
-                    append(there, &words)?;
+                    append_cmdline(there, &words)?;
                 }
-                merge(there, &patch, false)?;
+                merge_tables(there, &patch, false)?;
             }
-            (Some(Value::Table(there)), Value::Table(patch)) => merge(there, patch, false)?,
+            (Some(Value::Table(there)), Value::Table(patch)) => merge_tables(there, patch, false)?,
             _ => {
                 into.insert(key.clone(), value.clone());
             }
@@ -170,22 +170,22 @@ fn merge(into: &mut Table, patch: &Table, top: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn named(key: &str, sections: &mut [Value], by_name: &Table) -> Result<(), String> {
+fn merge_by_name(key: &str, sections: &mut [Value], by_name: &Table) -> Result<(), String> {
     for (name, patch) in by_name {
         let Value::Table(patch) = patch else {
-            return Err(format!("`{key}.{}` must be a table of settings", clipped(name)));
+            return Err(format!("`{key}.{}` must be a table of settings", clip_text(name)));
         };
         let mut found = false;
         for section in
             sections.iter_mut().filter(|section| name == "*" || name_of(section) == Some(name))
         {
             if let Value::Table(section) = section {
-                merge(section, patch, false)?;
+                merge_tables(section, patch, false)?;
                 found = true;
             }
         }
         if !found {
-            return Err(format!("the experiment has no `[[{key}]]` called `{}`", clipped(name)));
+            return Err(format!("the experiment has no `[[{key}]]` called `{}`", clip_text(name)));
         }
     }
     Ok(())

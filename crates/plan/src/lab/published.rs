@@ -2,11 +2,13 @@
 
 use super::axis::CellSelection;
 use crate::context::LoadOptions;
-use crate::form::{ValueType, any, count, list, one_or_more, span, text};
+use crate::form::{
+    ValueType, count_form, custom_form, duration_form, list_form, one_or_more, text_form,
+};
 use crate::limits::MAX_LATENCY;
 use crate::notes::{ProblemNotes, Read};
 use crate::section::{read_all, section};
-use crate::table::{TomlTable, mismatch};
+use crate::table::{TomlTable, type_mismatch};
 use crate::text::{Setting, SourceText, Span};
 use punctual_core::Nanos;
 use toml::de::{DeTable, DeValue};
@@ -75,24 +77,24 @@ pub(super) fn known_names() -> impl Iterator<Item = &'static str> + Clone {
 }
 
 /// A table by its name; `None` if there is none.
-pub(super) fn known(name: &str) -> Option<Vec<PublishedTable>> {
+pub(super) fn read_known_tables(name: &str) -> Option<Vec<PublishedTable>> {
     let (_, text) = KNOWN.iter().find(|(known, _)| *known == name)?;
-    let mut notes = ProblemNotes::new(SourceText::shared(name, *text), &LoadOptions::default());
+    let mut notes = ProblemNotes::new(SourceText::new_shared(name, *text), &LoadOptions::default());
     let (document, _) = DeTable::parse_recoverable(text);
     let mut file =
         TomlTable::new(document.get_ref(), Span::default(), "a table of published figures");
-    let all =
+    let publications =
         read_all::<PublicationSpec>(&mut notes, &mut file, "publication", "`[[publication]]`");
-    Some(all.iter().map(PublicationSpec::published).collect())
+    Some(publications.iter().map(PublicationSpec::to_table).collect())
 }
 
 section! {
     /// A table of a publication.
     PublicationSpec {
         /// What it shows.
-        key title: String, text("TEXT", any_text), ["none"];
+        key title: String, text_form("TEXT", any_text), ["none"];
         /// The hardware, kernel and method that it is of.
-        key setup: String, text("TEXT", any_text), ["none"];
+        key setup: String, text_form("TEXT", any_text), ["none"];
         /// Its rows, in the order of the publication.
         sections row: RowSpec, "`[[lab.publication.row]]`", [];
         /// What it concludes, judged by the cells: *reproduced*, *weaker*, *absent*, *reversed* or
@@ -105,21 +107,21 @@ section! {
     /// A conclusion of a publication.
     ClaimSpec {
         /// What it is about.
-        key label: String, text("TEXT", any_text), ["none"];
+        key label: String, text_form("TEXT", any_text), ["none"];
         /// What was published, in words.
-        key published: String, text("TEXT", any_text), ["none"];
+        key published: String, text_form("TEXT", any_text), ["none"];
         /// An axis with the value that does it.
-        key with: CellSelection, any(selection_type(), selected), ["none"];
+        key with: CellSelection, custom_form(selection_type(), read_cells), ["none"];
         /// The same axis with the values that it is compared with.
-        key against: CellSelection, any(selection_type(), selected), ["none"];
+        key against: CellSelection, custom_form(selection_type(), read_cells), ["none"];
         /// The cells that it is judged by: a value or an array of values for each axis.
-        key cells: CellSelection, any(selection_type(), selected), ["all"];
+        key cells: CellSelection, custom_form(selection_type(), read_cells), ["all"];
         /// The series that it is judged by, with those below it.
-        key series: String, text("SERIES", any_text), ["all"];
+        key series: String, text_form("SERIES", any_text), ["all"];
         /// The figure: `max`, `p50`, `p99`, `p99.9`.
-        key figure: String, text("FIGURE", any_text), ["`\"max\"`"];
+        key figure: String, text_form("FIGURE", any_text), ["`\"max\"`"];
         /// The published figure with that value, and without: two whole numbers of any unit.
-        key ratio: Vec<u64>, list(2, 2, count(1, 1_000_000_000)), ["none: undecided"];
+        key ratio: Vec<u64>, list_form(2, 2, count_form(1, 1_000_000_000)), ["none: undecided"];
     }
 }
 
@@ -127,45 +129,45 @@ section! {
     /// A row of such a table.
     RowSpec {
         /// What the row is called.
-        key label: String, text("TEXT", any_text), ["none"];
+        key label: String, text_form("TEXT", any_text), ["none"];
         /// The cells that are set beside it: a value or an array of values for each axis.
-        key cells: CellSelection, any(selection_type(), selected), ["all"];
+        key cells: CellSelection, custom_form(selection_type(), read_cells), ["all"];
         /// The series that are set beside it, with those below it (`irq` is also
         /// `irq/cpu0/to-handler`).
-        key series: String, text("SERIES", any_text), ["all"];
+        key series: String, text_form("SERIES", any_text), ["all"];
         /// The smallest value.
-        key min: Nanos, span(Nanos::ZERO, MAX_LATENCY), ["not published"];
+        key min: Nanos, duration_form(Nanos::ZERO, MAX_LATENCY), ["not published"];
         /// The arithmetic mean.
-        key mean: Nanos, span(Nanos::ZERO, MAX_LATENCY), ["not published"];
+        key mean: Nanos, duration_form(Nanos::ZERO, MAX_LATENCY), ["not published"];
         /// The largest value.
-        key max: Nanos, span(Nanos::ZERO, MAX_LATENCY), ["not published"];
+        key max: Nanos, duration_form(Nanos::ZERO, MAX_LATENCY), ["not published"];
         /// The limits of the figures.
-        key note: String, text("TEXT", any_text), ["none"];
+        key note: String, text_form("TEXT", any_text), ["none"];
     }
 }
 
 impl PublicationSpec {
-    pub(super) fn published(&self) -> PublishedTable {
+    pub(super) fn to_table(&self) -> PublishedTable {
         PublishedTable {
-            title: set(&self.title),
-            setup: set(&self.setup),
-            rows: self.row.iter().map(RowSpec::row).collect(),
-            claims: self.claim.iter().map(ClaimSpec::claim).collect(),
+            title: value_or_default(&self.title),
+            setup: value_or_default(&self.setup),
+            rows: self.row.iter().map(RowSpec::to_row).collect(),
+            claims: self.claim.iter().map(ClaimSpec::to_claim).collect(),
         }
     }
 }
 
 impl ClaimSpec {
-    fn claim(&self) -> PublishedClaimSpec {
-        let ratio: Vec<u64> = set(&self.ratio);
-        let figure = set(&self.figure);
+    fn to_claim(&self) -> PublishedClaimSpec {
+        let ratio: Vec<u64> = value_or_default(&self.ratio);
+        let figure = value_or_default(&self.figure);
         PublishedClaimSpec {
-            label: set(&self.label),
-            published: set(&self.published),
-            with: set(&self.with),
-            against: set(&self.against),
-            cells: set(&self.cells),
-            series: set(&self.series),
+            label: value_or_default(&self.label),
+            published: value_or_default(&self.published),
+            with: value_or_default(&self.with),
+            against: value_or_default(&self.against),
+            cells: value_or_default(&self.cells),
+            series: value_or_default(&self.series),
             figure: if figure.is_empty() { "max".to_owned() } else { figure },
             ratio: ratio.try_into().unwrap_or([1, 1]),
         }
@@ -173,21 +175,21 @@ impl ClaimSpec {
 }
 
 impl RowSpec {
-    fn row(&self) -> PublishedRowSpec {
+    fn to_row(&self) -> PublishedRowSpec {
         let time = |time: &Setting<Nanos>| time.as_ref().map(|at| at.value);
         PublishedRowSpec {
-            label: set(&self.label),
-            cells: set(&self.cells),
-            series: set(&self.series),
+            label: value_or_default(&self.label),
+            cells: value_or_default(&self.cells),
+            series: value_or_default(&self.series),
             min: time(&self.min),
             mean: time(&self.mean),
             max: time(&self.max),
-            note: set(&self.note),
+            note: value_or_default(&self.note),
         }
     }
 }
 
-fn set<T: Clone + Default>(setting: &Setting<T>) -> T {
+fn value_or_default<T: Clone + Default>(setting: &Setting<T>) -> T {
     setting.as_ref().map(|at| at.value.clone()).unwrap_or_default()
 }
 
@@ -199,10 +201,10 @@ fn selection_type() -> ValueType {
     ValueType::Named(Box::new(one_or_more("VALUE")))
 }
 
-fn selected(value: &DeValue<'_>) -> Read<CellSelection> {
+fn read_cells(value: &DeValue<'_>) -> Read<CellSelection> {
     match value {
         DeValue::Table(table) => CellSelection::read(table),
-        other => Err(mismatch(other, "a table of axes")),
+        other => Err(type_mismatch(other, "a table of axes")),
     }
 }
 
@@ -214,19 +216,19 @@ mod tests {
     fn built_in_tables_of_publications_are_valid() {
         for (name, source) in KNOWN {
             let mut notes =
-                ProblemNotes::new(SourceText::shared(name, source), &LoadOptions::default());
+                ProblemNotes::new(SourceText::new_shared(name, source), &LoadOptions::default());
             let (document, errors) = DeTable::parse_recoverable(source);
             assert!(errors.is_empty(), "{errors:?}");
             let mut file = TomlTable::new(document.get_ref(), Span::default(), "a table");
             let title = "`[[publication]]`";
             let tables = read_all::<PublicationSpec>(&mut notes, &mut file, "publication", title);
             let tables: Vec<PublishedTable> =
-                tables.iter().map(PublicationSpec::published).collect();
+                tables.iter().map(PublicationSpec::to_table).collect();
             assert!(notes.problems.is_empty(), "{}", notes.problems);
             assert!(tables.iter().all(|table| !table.rows.is_empty() && !table.setup.is_empty()));
         }
-        assert!(known("P9").is_none());
-        let p2 = known("P2").unwrap();
+        assert!(read_known_tables("P9").is_none());
+        let p2 = read_known_tables("P2").unwrap();
         // Relations to a third system are published: they give no figure.
         let rows = || p2.iter().flat_map(|table| &table.rows);
         let others: Vec<_> = rows().filter(|row| row.label.contains("Xenomai")).collect();

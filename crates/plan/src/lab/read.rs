@@ -1,20 +1,20 @@
 //! Parses the text of a lab file.
 
-use super::axis::selection;
-use super::change::{LabChange, nested};
+use super::axis::read_selection;
+use super::change::{LabChange, nested_table};
 use super::settings::LabSettings;
 use super::{Axis, AxisValue, CellSelection, Lab, MAX_AXES, MAX_CELLS, MAX_VALUES, ReadFile};
 use crate::context::LoadOptions;
-use crate::escape::clipped;
+use crate::escape::clip_text;
 use crate::limits::MAX_FILE_BYTES;
 use crate::notes::{ProblemNotes, Read, Wrong};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::section::FileSection;
-use crate::table::{TomlTable, mismatch};
+use crate::table::{TomlTable, type_mismatch};
 use crate::text::{At, SourceText, Span};
 use crate::values;
 use punctual_core::CpuSet;
-use punctual_core::words::nearest;
+use punctual_core::words::nearest_word;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::Value;
@@ -55,7 +55,7 @@ pub(super) fn read(
         .map(|table| LabSettings::read_whole(&mut notes, table))
         .unwrap_or_default();
     let axes = match file.take_table(&mut notes, "axes", "`[axes]`") {
-        Some(table) => axes(
+        Some(table) => read_axes(
             &mut notes,
             &table,
             whole.get("axes"),
@@ -67,11 +67,11 @@ pub(super) fn read(
     let excludes: Vec<(Span, CellSelection)> = excludes
         .iter()
         .take(MAX_CELLS)
-        .map(|table| (table.span, selection(&mut notes, table)))
+        .map(|table| (table.span, read_selection(&mut notes, table)))
         .collect();
     excludes.iter().for_each(|(span, exclude)| check_selection(&mut notes, *span, exclude, &axes));
-    let mut base = base(&mut notes, &source, whole, settings.experiment.as_ref(), read_file);
-    let name = name(settings.name.as_ref(), &base, &source.path);
+    let mut base = read_base(&mut notes, &source, whole, settings.experiment.as_ref(), read_file);
+    let name = lab_name(settings.name.as_ref(), &base, &source.path);
     name_experiment(&mut base, &name);
     let lab = Lab {
         name,
@@ -90,15 +90,18 @@ pub(super) fn read(
 }
 
 /// The axes; their values come from the same document parsed without places.
-fn axes(
+fn read_axes(
     notes: &mut ProblemNotes,
     table: &TomlTable,
     plain: Option<&Value>,
     isolated: Option<&CpuSet>,
 ) -> Vec<Axis> {
-    let entries = table.entries();
+    let entries = table.sorted_entries();
     if let Some((_, span, _)) = entries.get(MAX_AXES) {
-        notes.wrong(*span, Wrong::new(format!("more than {MAX_AXES} axes are too many")));
+        notes.report_wrong_value(
+            *span,
+            Wrong::new(format!("more than {MAX_AXES} axes are too many")),
+        );
     }
     let mut axes = Vec::new();
     for (name, at, value) in entries.into_iter().take(MAX_AXES) {
@@ -106,7 +109,7 @@ fn axes(
         let span = Span::from(value.span());
         // A table of named settings may have any name.
         if matches!(value.get_ref(), DeValue::Array(_)) && !is_known(name) {
-            notes.wrong(at, unknown(name));
+            notes.report_wrong_value(at, unknown_axis(name));
             continue;
         }
         let values = match (value.get_ref(), plain) {
@@ -114,18 +117,22 @@ fn axes(
                 let spans = places.iter().map(|item| Span::from(item.span()));
                 spans
                     .zip(items)
-                    .filter_map(|(span, item)| listed(notes, name, span, item, isolated))
+                    .filter_map(|(span, item)| read_listed_value(notes, name, span, item, isolated))
                     .collect()
             }
-            (DeValue::Table(entries), Value::Table(items)) => variants(notes, entries, items),
+            (DeValue::Table(entries), Value::Table(items)) => read_variants(notes, entries, items),
             (other, _) => {
                 let help = format!("write `{name} = [\"…\", \"…\"]`, or a table of named settings");
-                notes.wrong(span, mismatch(other, "an array of values").about(name).help(help));
+                notes.report_wrong_value(
+                    span,
+                    type_mismatch(other, "an array of values").with_key(name).with_help(help),
+                );
                 continue;
             }
         };
         let written = value.get_ref().as_array().map_or(values.len(), |items| items.len());
-        if let Some(axis) = checked(notes, span, written, Axis { name: name.to_owned(), values }) {
+        if let Some(axis) = check_axis(notes, span, written, Axis { name: name.to_owned(), values })
+        {
             axes.push(axis);
         }
     }
@@ -137,8 +144,8 @@ fn is_known(axis: &str) -> bool {
     KNOWN_AXES.contains(&axis) || axis.contains('.')
 }
 
-fn unknown(axis: &str) -> Wrong {
-    let near = nearest(axis, KNOWN_AXES)
+fn unknown_axis(axis: &str) -> Wrong {
+    let near = nearest_word(axis, KNOWN_AXES)
         .map(|near| format!("did you mean `{near}`? "))
         .unwrap_or_default();
     let help = format!(
@@ -146,59 +153,62 @@ fn unknown(axis: &str) -> Wrong {
          a table of named settings",
         KNOWN_AXES.join(", ")
     );
-    Wrong::new("no axis is known by this name").about(axis).help(help)
+    Wrong::new("no axis is known by this name").with_key(axis).with_help(help)
 }
 
 /// Checks an axis with `written` values; errors of single values have already been reported.
-fn checked(notes: &mut ProblemNotes, span: Span, written: usize, axis: Axis) -> Option<Axis> {
+fn check_axis(notes: &mut ProblemNotes, span: Span, written: usize, axis: Axis) -> Option<Axis> {
     if axis.values.is_empty() && written > 0 {
         return None;
     }
     if written == 0 || written > MAX_VALUES {
         let message = format!("an axis has 1 to {MAX_VALUES} values, not {written}");
-        notes.wrong(span, Wrong::new(message).about(&axis.name));
+        notes.report_wrong_value(span, Wrong::new(message).with_key(&axis.name));
         return None;
     }
     let twice = |k: usize| axis.values[..k].iter().any(|other| other.label == axis.values[k].label);
     if let Some(k) = (0..axis.values.len()).find(|k| twice(*k)) {
-        let message = format!("the value `{}` stands twice", clipped(&axis.values[k].label));
-        notes.wrong(span, Wrong::new(message).about(&axis.name));
+        let message = format!("the value `{}` stands twice", clip_text(&axis.values[k].label));
+        notes.report_wrong_value(span, Wrong::new(message).with_key(&axis.name));
     }
     Some(axis)
 }
 
 /// A value in an array: of an axis known by its name, or of the key whose path is the axis' name.
-fn listed(
+fn read_listed_value(
     notes: &mut ProblemNotes,
     axis: &str,
     span: Span,
     value: &Value,
     isolated: Option<&CpuSet>,
 ) -> Option<AxisValue> {
-    let label = label(value);
-    match steps(axis, value, isolated) {
-        Ok(steps) => match values::name(&label.replace('/', "-")) {
+    let label = value_label(value);
+    match read_steps(axis, value, isolated) {
+        Ok(steps) => match values::check_name(&label.replace('/', "-")) {
             Ok(_) => Some(AxisValue { label, steps }),
             Err(wrong) => {
-                notes.wrong(span, wrong.help("give it a name: `[axes.AXIS]` with `NAME = { … }`"));
+                notes.report_wrong_value(
+                    span,
+                    wrong.with_help("give it a name: `[axes.AXIS]` with `NAME = { … }`"),
+                );
                 None
             }
         },
         Err(wrong) => {
-            notes.wrong(span, wrong.about(axis));
+            notes.report_wrong_value(span, wrong.with_key(axis));
             None
         }
     }
 }
 
-fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<LabChange>> {
+fn read_steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<LabChange>> {
     let word = || value.as_str().ok_or_else(|| Wrong::new("expected a string"));
     let one_of = |words: &str| {
-        Wrong::new(format!("`{}` is not a value of this axis", clipped(&label(value))))
-            .help(format!("one of {words}"))
+        Wrong::new(format!("`{}` is not a value of this axis", clip_text(&value_label(value))))
+            .with_help(format!("one of {words}"))
     };
     match axis {
-        "kernel" => Ok(vec![LabChange::Set(nested(&["target", "kernel"], word()?.into()))]),
+        "kernel" => Ok(vec![LabChange::Set(nested_table(&["target", "kernel"], word()?.into()))]),
         "cmdline" => Ok(vec![LabChange::CommandLine(word()?.to_owned())]),
         "preemption" => match word()? {
             "default" => Ok(Vec::new()),
@@ -213,13 +223,13 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<LabCh
                 let help = "write `isolated = \"3\"` into `[lab]`";
                 isolated
                     .map(CpuSet::to_string)
-                    .ok_or_else(|| Wrong::new("isolated CPUs are not specified").help(help))
+                    .ok_or_else(|| Wrong::new("isolated CPUs are not specified").with_help(help))
             };
             match word()? {
                 "none" => Ok(Vec::new()),
                 "isolcpus" => Ok(vec![LabChange::CommandLine(format!("isolcpus={}", cpus()?))]),
                 "cpuset" => {
-                    Ok(vec![LabChange::Set(nested(&["partition", "cpus"], cpus()?.into()))])
+                    Ok(vec![LabChange::Set(nested_table(&["partition", "cpus"], cpus()?.into()))])
                 }
                 _ => Err(one_of("`none`, `isolcpus`, `cpuset`")),
             }
@@ -242,21 +252,25 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<LabCh
         },
         "policy" => Ok(vec![LabChange::Policy(word()?.to_owned())]),
         "governor" | "frequency" | "smt" => {
-            Ok(vec![LabChange::Set(nested(&["experiment", axis], value.clone()))])
+            Ok(vec![LabChange::Set(nested_table(&["experiment", axis], value.clone()))])
         }
         path if path.contains('.') => {
             let keys: Vec<&str> = path.split('.').map(str::trim).collect();
             match keys.iter().any(|key| key.is_empty()) {
                 true => Err(Wrong::new("this is not a path of keys")),
-                false => Ok(vec![LabChange::Set(nested(&keys, value.clone()))]),
+                false => Ok(vec![LabChange::Set(nested_table(&keys, value.clone()))]),
             }
         }
-        _ => Err(unknown(axis)),
+        _ => Err(unknown_axis(axis)),
     }
 }
 
 /// `NAME = { … }`: the settings added to the experiment.
-fn variants(notes: &mut ProblemNotes, places: &DeTable, items: &toml::Table) -> Vec<AxisValue> {
+fn read_variants(
+    notes: &mut ProblemNotes,
+    places: &DeTable,
+    items: &toml::Table,
+) -> Vec<AxisValue> {
     let mut ordered: Vec<(Span, &str, Span)> = places
         .iter()
         .map(|(key, value)| {
@@ -266,8 +280,8 @@ fn variants(notes: &mut ProblemNotes, places: &DeTable, items: &toml::Table) -> 
     ordered.sort_by_key(|(span, _, _)| span.start);
     let mut values = Vec::new();
     for (at, name, span) in ordered {
-        if let Err(wrong) = values::name(name) {
-            notes.wrong(at, wrong);
+        if let Err(wrong) = values::check_name(name) {
+            notes.report_wrong_value(at, wrong);
             continue;
         }
         match items.get(name) {
@@ -277,19 +291,21 @@ fn variants(notes: &mut ProblemNotes, places: &DeTable, items: &toml::Table) -> 
                     steps: vec![LabChange::Set(settings.clone())],
                 });
             }
-            _ => notes.wrong(
+            _ => notes.report_wrong_value(
                 span,
-                Wrong::new("expected a table of settings").about(name).help("write `NAME = { … }`"),
+                Wrong::new("expected a table of settings")
+                    .with_key(name)
+                    .with_help("write `NAME = { … }`"),
             ),
         }
     }
     values
 }
 
-fn label(value: &Value) -> String {
+fn value_label(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(label).collect::<Vec<_>>().join("+"),
+        Value::Array(items) => items.iter().map(value_label).collect::<Vec<_>>().join("+"),
         other => other.to_string(),
     }
 }
@@ -298,14 +314,20 @@ fn label(value: &Value) -> String {
 fn check_selection(notes: &mut ProblemNotes, span: Span, selection: &CellSelection, axes: &[Axis]) {
     for (name, labels) in &selection.0 {
         match axes.iter().find(|axis| axis.name == *name) {
-            None => notes.wrong(span, Wrong::new(format!("there is no axis `{}`", clipped(name)))),
+            None => notes.report_wrong_value(
+                span,
+                Wrong::new(format!("there is no axis `{}`", clip_text(name))),
+            ),
             Some(axis) => {
                 for label in
-                    labels.iter().filter(|label| !axis.labels().any(|known| known == *label))
+                    labels.iter().filter(|label| !axis.value_labels().any(|known| known == *label))
                 {
-                    notes.wrong(
+                    notes.report_wrong_value(
                         span,
-                        Wrong::new(format!("the axis `{name}` has no value `{}`", clipped(label))),
+                        Wrong::new(format!(
+                            "the axis `{name}` has no value `{}`",
+                            clip_text(label)
+                        )),
                     );
                 }
             }
@@ -314,7 +336,7 @@ fn check_selection(notes: &mut ProblemNotes, span: Span, selection: &CellSelecti
 }
 
 /// The experiment that the axes change: the rest of the file, or the file that it names.
-fn base(
+fn read_base(
     notes: &mut ProblemNotes,
     source: &SourceText,
     whole: toml::Table,
@@ -327,13 +349,13 @@ fn base(
         if inline.is_empty() {
             let help = "write the experiment's sections into this file, or `experiment = \
                         \"FILE\"` into `[lab]`";
-            notes.missing(Span::default(), "this lab has no experiment", help);
+            notes.report_missing(Span::default(), "this lab has no experiment", help);
         }
         return inline;
     };
     if let Some(section) = inline.keys().next() {
         let message = format!("the experiment is in `{path}`, and `{section}` of one stands here");
-        notes.wrong(*span, Wrong::new(message).help("leave one of them out"));
+        notes.report_wrong_value(*span, Wrong::new(message).with_help("leave one of them out"));
     }
     let directory = source.path.parent().unwrap_or(Path::new(""));
     let read =
@@ -345,9 +367,9 @@ fn base(
     {
         Ok(table) => table,
         Err(why) => {
-            notes.wrong(
+            notes.report_wrong_value(
                 *span,
-                Wrong::new(format!("the experiment `{}` cannot be read: {why}", clipped(path))),
+                Wrong::new(format!("the experiment `{}` cannot be read: {why}", clip_text(path))),
             );
             toml::Table::new()
         }
@@ -362,7 +384,7 @@ fn name_experiment(base: &mut toml::Table, name: &str) {
     }
 }
 
-fn name(set: Option<&At<String>>, base: &toml::Table, path: &Path) -> String {
+fn lab_name(set: Option<&At<String>>, base: &toml::Table, path: &Path) -> String {
     let of_experiment =
         || base.get("experiment").and_then(|settings| settings.get("name")).and_then(Value::as_str);
     let of_file = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -370,5 +392,5 @@ fn name(set: Option<&At<String>>, base: &toml::Table, path: &Path) -> String {
         .map(|at| at.value.clone())
         .or_else(|| of_experiment().map(str::to_owned))
         .or_else(of_file);
-    candidate.filter(|name| values::name(name).is_ok()).unwrap_or_else(|| "lab".to_owned())
+    candidate.filter(|name| values::check_name(name).is_ok()).unwrap_or_else(|| "lab".to_owned())
 }

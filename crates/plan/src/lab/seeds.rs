@@ -19,7 +19,7 @@ impl Seeds {
     pub fn count(&self) -> usize {
         self.0.len()
     }
-    pub(crate) fn single(seed: u64) -> Seeds {
+    pub(crate) fn from_seed(seed: u64) -> Seeds {
         Seeds(vec![seed])
     }
 }
@@ -46,7 +46,7 @@ impl FromStr for Seeds {
             let wrong = || {
                 SeedsError(format!(
                     "`{}` is not a list of seeds like `1..100` or `1..10,42`",
-                    crate::escape::clipped(part)
+                    crate::escape::clip_text(part)
                 ))
             };
             let seed = |text: &str| {
@@ -64,7 +64,7 @@ impl FromStr for Seeds {
             if last < first {
                 return Err(SeedsError(format!(
                     "the range of seeds `{}` is empty",
-                    crate::escape::clipped(part)
+                    crate::escape::clip_text(part)
                 )));
             }
             if last - first >= (MAX_SEEDS - seeds.len()) as u64 {
@@ -72,11 +72,11 @@ impl FromStr for Seeds {
             }
             seeds.extend(first..=last);
         }
-        let all = seeds.len();
+        let seed_total = seeds.len();
         let mut sorted = seeds.clone();
         sorted.sort_unstable();
         sorted.dedup();
-        if sorted.len() < all {
+        if sorted.len() < seed_total {
             return Err(SeedsError(
                 "a seed is twice in this list: to repeat a run, set `repeat`".to_owned(),
             ));

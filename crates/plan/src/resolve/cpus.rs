@@ -1,6 +1,6 @@
 //! CPUs: checks that the requested ones exist, and are on one side of a partition.
 
-use super::{Resolver, place};
+use super::{Resolver, place_or};
 use crate::context::ResolveContext;
 use crate::experiment::PartitionResolved;
 use crate::plan::PartitionPlan;
@@ -34,20 +34,20 @@ impl Zones {
 }
 
 impl Resolver<'_> {
-    pub(super) fn partition(&mut self) -> Option<PartitionPlan> {
+    pub(super) fn resolve_partition(&mut self) -> Option<PartitionPlan> {
         let spec = self.experiment.partition.as_ref()?;
         let written = spec.cpus.as_ref()?;
         let cpus = self.that_are_there(&written.value, written.span);
         if self.context.online.is_subset(&cpus) {
             let message = format!("a partition of CPUs {cpus} leaves no CPU for everything else");
             let help = format!("leave one of {} out", self.context.online);
-            self.error(ProblemKind::NotHere, written.span, message, &help);
+            self.note_error(ProblemKind::NotHere, written.span, message, &help);
         }
         Some(spec.to_plan(PartitionResolved { cpus }))
     }
 
     /// The CPUs of a setting, or the default.
-    pub(super) fn cpus(&mut self, choice: &Setting<CpuChoice>, default: &CpuSet) -> CpuSet {
+    pub(super) fn resolve_cpus(&mut self, choice: &Setting<CpuChoice>, default: &CpuSet) -> CpuSet {
         match choice {
             None => default.clone(),
             Some(At { value: CpuChoice::All, .. }) => self.context.online.clone(),
@@ -72,7 +72,7 @@ impl Resolver<'_> {
                 zones.partition
             );
             let help = format!("choose from {} or from {}", zones.partition, zones.housekeeping);
-            self.error(ProblemKind::Combination, place(choice, section), message, &help);
+            self.note_error(ProblemKind::Combination, place_or(choice, section), message, &help);
         }
     }
 
@@ -86,7 +86,7 @@ impl Resolver<'_> {
     ) -> CpuSet {
         let quiet = zones.housekeeping.difference(measured);
         let default = if quiet.is_empty() { &zones.housekeeping } else { &quiet };
-        let cpus = self.cpus(choice, default);
+        let cpus = self.resolve_cpus(choice, default);
         self.check_one_side(choice, Span::default(), &cpus, zones);
         cpus
     }
@@ -96,21 +96,23 @@ impl Resolver<'_> {
         let online = &self.context.online;
         let missing = cpus.difference(&self.context.present.union(online));
         let offline = cpus.difference(online).difference(&missing);
-        let few = |set: &CpuSet| {
+        let format_cpus = |set: &CpuSet| {
             if set.len() == 1 { format!("CPU {set}") } else { format!("CPUs {set}") }
         };
         let verb = |set: &CpuSet, one: &str, many: &str| {
             if set.len() == 1 { one.to_owned() } else { many.to_owned() }
         };
         if !missing.is_empty() {
-            let message = format!("{} {} not exist", few(&missing), verb(&missing, "does", "do"));
+            let message =
+                format!("{} {} not exist", format_cpus(&missing), verb(&missing, "does", "do"));
             let help = format!("this system has CPUs {}", self.context.present.union(online));
-            self.error(ProblemKind::NotHere, span, message, &help);
+            self.note_error(ProblemKind::NotHere, span, message, &help);
         }
         if !offline.is_empty() {
-            let message = format!("{} {} offline", few(&offline), verb(&offline, "is", "are"));
+            let message =
+                format!("{} {} offline", format_cpus(&offline), verb(&offline, "is", "are"));
             let help = format!("online are {}", self.context.online);
-            self.error(ProblemKind::NotHere, span, message, &help);
+            self.note_error(ProblemKind::NotHere, span, message, &help);
         }
         cpus.intersection(&self.context.online)
     }

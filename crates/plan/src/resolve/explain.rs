@@ -1,6 +1,6 @@
 //! `[explain]`: the kernel events that explain the worst samples.
 
-use super::{Resolver, place};
+use super::{Resolver, place_or};
 use crate::experiment::{ExplainResolved, ExplainSpec};
 use crate::kinds::WorkloadKind;
 use crate::plan::{ExplainPlan, PhasePlan};
@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 
 impl ExplainPlan {
     /// The default for measures of these kinds.
-    pub fn usual(kinds: impl IntoIterator<Item = WorkloadKind>) -> ExplainPlan {
+    pub fn with_default_events(kinds: impl IntoIterator<Item = WorkloadKind>) -> ExplainPlan {
         ExplainSpec::default().to_plan(usual_events(kinds))
     }
 
     /// The default for the measures of these phases.
     pub fn usual_of(phases: &[PhasePlan]) -> ExplainPlan {
-        ExplainPlan::usual(kinds_of(phases))
+        ExplainPlan::with_default_events(kinds_of(phases))
     }
 }
 
@@ -48,7 +48,7 @@ fn explaining_groups(kinds: &BTreeSet<WorkloadKind>, timers_only: bool) -> Vec<G
 }
 
 impl Resolver<'_> {
-    pub(super) fn explain(&mut self, phases: &[PhasePlan]) -> Option<ExplainPlan> {
+    pub(super) fn resolve_explain(&mut self, phases: &[PhasePlan]) -> Option<ExplainPlan> {
         let spec = self.experiment.explain.as_ref()?;
         let mut resolved = usual_events(kinds_of(phases));
         if let Some(written) = &spec.events {
@@ -62,8 +62,8 @@ impl Resolver<'_> {
         let plan = spec.to_plan(resolved);
         if !plan.events.contains(&Group::Sched) {
             let message = "without the events of `sched` the recording does not show what ran";
-            let span = place(&spec.events, spec.span);
-            self.error(
+            let span = place_or(&spec.events, spec.span);
+            self.note_error(
                 ProblemKind::Combination,
                 span,
                 message,

@@ -4,7 +4,7 @@ use super::Resolver;
 use crate::experiment::MeasureSpec;
 use crate::plan::LoadPlan;
 use crate::problem::{Problem, ProblemKind};
-use crate::text::{Setting, Span, each};
+use crate::text::{Setting, Span, list_items};
 use punctual_core::Nanos;
 
 /// A phase before its measures are added.
@@ -29,14 +29,14 @@ impl Resolver<'_> {
                 span: None,
             }];
         }
-        let names = self.names(
+        let names = self.resolve_names(
             "phase",
             specs.iter().enumerate().map(|(k, spec)| (&spec.name, format!("phase-{}", k + 1))),
         );
-        let known: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
+        let load_names: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
         let mut frames = Vec::new();
         for (spec, name) in specs.iter().zip(names) {
-            let loads = self.look_up("load", each(&spec.loads), &known);
+            let loads = self.look_up("load", list_items(&spec.loads), &load_names);
             frames.push(PhaseFrame { name, duration: spec.duration, loads, span: Some(spec.span) });
         }
         self.warn_of_idle_loads(&frames, loads);
@@ -50,8 +50,8 @@ impl Resolver<'_> {
                 let message =
                     format!("the load `{}` is in no phase: it is never started", load.name);
                 let problem =
-                    Problem::error(ProblemKind::Combination, Some(span), message).warning();
-                self.note(problem.help("name it in the `loads` of a `[[phase]]`"));
+                    Problem::error(ProblemKind::Combination, Some(span), message).into_warning();
+                self.note_problem(problem.with_help("name it in the `loads` of a `[[phase]]`"));
             }
         }
     }
@@ -61,15 +61,15 @@ impl Resolver<'_> {
         let Some(named) = &spec.phases else { return (0..frames.len()).collect() };
         if named.value.is_empty() {
             let message = "this measure is in no phase: it would never run";
-            self.error(
+            self.note_error(
                 ProblemKind::Combination,
                 named.span,
                 message,
                 "name a phase, or leave `phases` out for all",
             );
         }
-        let known: Vec<&str> = frames.iter().map(|frame| frame.name.as_str()).collect();
-        let mut phases = self.look_up("phase", &named.value, &known);
+        let phase_names: Vec<&str> = frames.iter().map(|frame| frame.name.as_str()).collect();
+        let mut phases = self.look_up("phase", &named.value, &phase_names);
         phases.sort();
         phases
     }

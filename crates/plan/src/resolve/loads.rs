@@ -1,8 +1,8 @@
 //! Loads: finds the program, and determines policy and output.
 
 use super::cpus::Zones;
-use super::{Resolver, place};
-use crate::escape::clipped;
+use super::{Resolver, place_or};
+use crate::escape::clip_text;
 use crate::experiment::{LoadResolved, LoadSpec};
 use crate::plan::{LoadPlan, SchedulingSpec};
 use crate::problem::{Problem, ProblemKind};
@@ -13,26 +13,27 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 impl Resolver<'_> {
-    pub(super) fn loads(&mut self, zones: &Zones) -> Vec<LoadPlan> {
+    pub(super) fn resolve_loads(&mut self, zones: &Zones) -> Vec<LoadPlan> {
         let specs = &self.experiment.loads;
-        let names = self.names("load", specs.iter().map(|spec| (&spec.name, program_name(spec))));
-        specs.iter().zip(names).map(|(spec, name)| self.load(spec, name, zones)).collect()
+        let names =
+            self.resolve_names("load", specs.iter().map(|spec| (&spec.name, program_name(spec))));
+        specs.iter().zip(names).map(|(spec, name)| self.resolve_load(spec, name, zones)).collect()
     }
 
-    fn load(&mut self, spec: &LoadSpec, name: String, zones: &Zones) -> LoadPlan {
+    fn resolve_load(&mut self, spec: &LoadSpec, name: String, zones: &Zones) -> LoadPlan {
         let argv = spec.command.as_ref().map(|command| command.value.clone()).unwrap_or_default();
-        let cpus = self.cpus(&spec.cpus, &zones.housekeeping);
+        let cpus = self.resolve_cpus(&spec.cpus, &zones.housekeeping);
         self.check_one_side(&spec.cpus, spec.span, &cpus, zones);
         spec.to_plan(LoadResolved {
             name,
-            program: self.program(spec),
+            program: self.resolve_program(spec),
             argv,
             cpus,
             scheduling: self.load_scheduling(spec),
         })
     }
 
-    fn program(&mut self, spec: &LoadSpec) -> PathBuf {
+    fn resolve_program(&mut self, spec: &LoadSpec) -> PathBuf {
         let Some(command) = &spec.command else { return Default::default() };
         let Some(word) = command.value.first() else { return Default::default() };
         self.find_program(word, command.span)
@@ -43,9 +44,9 @@ impl Resolver<'_> {
         match (self.context.find_program)(word) {
             Ok(program) => program,
             Err(why) => {
-                let message = format!("cannot run `{}`: {why}", clipped(word));
+                let message = format!("cannot run `{}`: {why}", clip_text(word));
                 let help = "install it, or write the path of the program";
-                self.error(ProblemKind::NotHere, span, message, help);
+                self.note_error(ProblemKind::NotHere, span, message, help);
                 Default::default()
             }
         }
@@ -59,9 +60,9 @@ impl Resolver<'_> {
         let nice = spec.nice();
         if !matches!(policy, Policy::Other | Policy::Batch) && spec.nice.is_some() {
             let message = format!("a nice value has no effect with {policy}");
-            self.error(
+            self.note_error(
                 ProblemKind::Combination,
-                place(&spec.nice, spec.span),
+                place_or(&spec.nice, spec.span),
                 message,
                 "leave `nice` out",
             );
@@ -76,7 +77,12 @@ impl Resolver<'_> {
                 let message = "a load cannot have SCHED_DEADLINE";
                 let help = "a deadline task may not fork (sched(7)): choose fifo, rr, other, \
                             batch or idle";
-                self.error(ProblemKind::Combination, place(&spec.policy, spec.span), message, help);
+                self.note_error(
+                    ProblemKind::Combination,
+                    place_or(&spec.policy, spec.span),
+                    message,
+                    help,
+                );
                 SchedulingSpec::Idle
             }
         }
@@ -90,13 +96,13 @@ impl Resolver<'_> {
         if let Some(priority) = priority {
             let message = format!("{policy} has no priority");
             let help = "choose the policy fifo or rr, or leave the priority out";
-            self.error(ProblemKind::Combination, priority.span, message, help);
+            self.note_error(ProblemKind::Combination, priority.span, message, help);
         }
     }
 
     /// Rejects two loads of a phase that write to the same file and would overwrite each other.
     pub(super) fn check_outputs(&mut self, loads: &[(&LoadSpec, &LoadPlan)]) {
-        let mut seen: HashMap<&Path, &LoadSpec> = HashMap::new();
+        let mut seen_paths: HashMap<&Path, &LoadSpec> = HashMap::new();
         for (spec, load) in loads {
             for (setting, output) in [(&spec.stdout, &load.stdout), (&spec.stderr, &load.stderr)] {
                 let LoadOutput::File(path) = output else { continue };
@@ -104,18 +110,18 @@ impl Resolver<'_> {
                 if path.starts_with("/dev") {
                     continue;
                 }
-                let first = *seen.entry(path).or_insert(spec);
+                let first = *seen_paths.entry(path).or_insert(spec);
                 if !std::ptr::eq(first, *spec) {
                     let message = format!("two loads of a phase write to {}", path.display());
                     let problem = Problem::error(
                         ProblemKind::Combination,
-                        Some(place(setting, spec.span)),
+                        Some(place_or(setting, spec.span)),
                         message,
                     );
                     let problem = problem
-                        .related(first.span, "so does this one")
-                        .help("give each a file of its own");
-                    self.note(problem.warning());
+                        .with_related(first.span, "so does this one")
+                        .with_help("give each a file of its own");
+                    self.note_problem(problem.into_warning());
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::cpus::Zones;
 use super::frames::PhaseFrame;
-use super::{Resolver, place, value};
+use super::{Resolver, place_or, value_or};
 use crate::experiment::{MeasureResolved, MeasureSpec, WorkloadSpec};
 use crate::kind::{DefaultCpus, ParameterProblems};
 use crate::limits::{MAX_BINS, MAX_SERIES, MAX_THREADS, MEMORY_SHARE};
@@ -23,7 +23,7 @@ pub(super) struct ResolvedMeasure<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn measures(
+    pub(super) fn resolve_measures(
         &mut self,
         zones: &Zones,
         frames: &[PhaseFrame],
@@ -32,12 +32,12 @@ impl<'a> Resolver<'a> {
         if experiment.measures.is_empty() {
             let problem =
                 Problem::error(ProblemKind::Combination, None, "the file measures nothing");
-            self.note(problem.help(
+            self.note_problem(problem.with_help(
                 "add a section `[[measure]]` with `kind = \"timer\"` (in a systress file: \
                  `timer_thread[0]`)",
             ));
         }
-        let names = self.names(
+        let names = self.resolve_names(
             "measure",
             experiment
                 .measures
@@ -48,7 +48,7 @@ impl<'a> Resolver<'a> {
         let mut measures = Vec::new();
         for (index, (spec, name)) in experiment.measures.iter().zip(names).enumerate() {
             let phases = self.phases_of(spec, frames);
-            let plan = self.measure(index, spec, name, zones, &phases, &mut room);
+            let plan = self.resolve_measure(index, spec, name, zones, &phases, &mut room);
             measures.push(ResolvedMeasure { spec, plan, phases });
         }
         self.check_memory(&measures);
@@ -56,7 +56,7 @@ impl<'a> Resolver<'a> {
         measures
     }
 
-    fn measure(
+    fn resolve_measure(
         &mut self,
         index: usize,
         spec: &MeasureSpec,
@@ -65,13 +65,15 @@ impl<'a> Resolver<'a> {
         phases: &[usize],
         room: &mut Room,
     ) -> MeasurePlan {
-        let (workload, policy) = self.workload(spec);
-        let period = workload.period().unwrap_or(Nanos::from_millis(100));
+        let (workload, policy) = self.resolve_workload(spec);
+        let period = workload.sample_period().unwrap_or(Nanos::from_millis(100));
         let scheduling = self.measure_scheduling(spec, policy, period);
         let shared = policy == Policy::Deadline;
-        let placement =
-            value(&spec.threads, if shared { Placement::Shared(1) } else { workload.placement() });
-        let cpus = self.cpus(&spec.cpus, &default_cpus(&workload, &spec.cpus, zones));
+        let placement = value_or(
+            &spec.threads,
+            if shared { Placement::Shared(1) } else { workload.default_placement() },
+        );
+        let cpus = self.resolve_cpus(&spec.cpus, &default_cpus(&workload, &spec.cpus, zones));
         if placement != Placement::PerCpu {
             self.check_one_side(&spec.cpus, spec.span, &cpus, zones);
         }
@@ -79,20 +81,20 @@ impl<'a> Resolver<'a> {
             Placement::PerCpu => cpus.len(),
             Placement::Shared(count) => count as usize,
         };
-        let threads = match self.make_room(spec, count, workload.parts().len().max(1), phases, room)
-        {
-            true => threads(&name, placement, &cpus, scheduling, &workload),
-            false => Vec::new(),
-        };
+        let threads =
+            match self.make_room(spec, count, workload.series_parts().len().max(1), phases, room) {
+                true => plan_threads(&name, placement, &cpus, scheduling, &workload),
+                false => Vec::new(),
+            };
         self.warn_of_refused_deadline(spec, &threads, zones);
         self.check_one_length(spec);
         self.check_workload(spec, &workload, policy, count);
         self.check_program(spec, &workload, &cpus, zones);
         self.check_entries(spec, &workload, &cpus);
         spec.to_plan(MeasureResolved {
-            systress: self.systress(index, spec, count, phases),
+            systress: self.resolve_systress_file(index, spec, count, phases),
             name,
-            histogram: self.histogram(spec, workload.histogram()),
+            histogram: self.resolve_histogram(spec, workload.default_histogram()),
             cpus,
             placement,
             threads,
@@ -109,7 +111,11 @@ impl<'a> Resolver<'a> {
         if let (Some(duration), Some(samples)) = (&spec.duration, &spec.samples) {
             let message = "a measure ends after a duration or after a number of samples, not both";
             let problem = Problem::error(ProblemKind::Combination, Some(samples.span), message);
-            self.note(problem.related(duration.span, "the duration").help("leave one of them out"));
+            self.note_problem(
+                problem
+                    .with_related(duration.span, "the duration")
+                    .with_help("leave one of them out"),
+            );
         }
     }
 
@@ -124,11 +130,11 @@ impl<'a> Resolver<'a> {
     ) -> bool {
         phases.iter().for_each(|phase| room.threads[*phase] += count);
         room.series += count * parts * phases.len();
-        let most = phases.iter().map(|phase| room.threads[*phase]).max().unwrap_or(0);
-        let message = match (most > MAX_THREADS, room.series > MAX_SERIES) {
+        let most_threads = phases.iter().map(|phase| room.threads[*phase]).max().unwrap_or(0);
+        let message = match (most_threads > MAX_THREADS, room.series > MAX_SERIES) {
             (false, false) => return true,
             (true, _) => format!(
-                "with this measure {most} threads would run at the same time: at most \
+                "with this measure {most_threads} threads would run at the same time: at most \
                  {MAX_THREADS}"
             ),
             (false, true) => format!(
@@ -136,9 +142,9 @@ impl<'a> Resolver<'a> {
                 room.series
             ),
         };
-        self.error(
+        self.note_error(
             ProblemKind::Value,
-            place(&spec.threads, spec.span),
+            place_or(&spec.threads, spec.span),
             message,
             "measure on fewer CPUs, with fewer threads, or in fewer phases",
         );
@@ -146,18 +152,18 @@ impl<'a> Resolver<'a> {
     }
 
     /// The work of the threads, and their policy.
-    fn workload(&mut self, spec: &MeasureSpec) -> (Workload, Policy) {
+    fn resolve_workload(&mut self, spec: &MeasureSpec) -> (Workload, Policy) {
         if let WorkloadSpec::Timer(timer) = &spec.workload {
-            let (timer, policy) = self.timer(spec, timer);
+            let (timer, policy) = self.resolve_timer(spec, timer);
             return (Workload::Timer(timer), policy);
         }
         let workload = spec.workload.resolved();
-        let policy = value(&spec.policy, workload.policy());
+        let policy = value_or(&spec.policy, workload.default_policy());
         if policy == Policy::Deadline {
             let message = "only timers are measured under SCHED_DEADLINE";
-            self.error(
+            self.note_error(
                 ProblemKind::Combination,
-                place(&spec.policy, spec.span),
+                place_or(&spec.policy, spec.span),
                 message,
                 "choose another policy",
             );
@@ -180,12 +186,12 @@ impl<'a> Resolver<'a> {
         for problem in problems {
             match problem.kind {
                 ProblemKind::NeedsForce => self.note_dangerous(problem),
-                _ => self.note(problem),
+                _ => self.note_problem(problem),
             }
         }
         if spec.systress.is_some() && !matches!(workload, Workload::Timer(_)) {
             let message = "systress files hold the latencies of timers alone";
-            self.error(
+            self.note_error(
                 ProblemKind::Combination,
                 spec.span,
                 message,
@@ -194,10 +200,10 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn histogram(&mut self, spec: &MeasureSpec, usual: HistogramPlan) -> HistogramPlan {
+    fn resolve_histogram(&mut self, spec: &MeasureSpec, usual: HistogramPlan) -> HistogramPlan {
         let plan = HistogramPlan {
-            range: value(&spec.range(), usual.range),
-            resolution: value(&spec.resolution(), usual.resolution),
+            range: value_or(&spec.histogram_range(), usual.range),
+            resolution: value_or(&spec.histogram_resolution(), usual.resolution),
         };
         let span = place_of_histogram(spec);
         if plan.resolution > plan.range {
@@ -205,26 +211,26 @@ impl<'a> Resolver<'a> {
                 "a bin of the histogram ({}) is wider than all of it ({})",
                 plan.resolution, plan.range
             );
-            self.error(
+            self.note_error(
                 ProblemKind::Combination,
                 span,
                 message,
                 "choose a finer resolution or a larger range",
             );
-        } else if plan.bins() > MAX_BINS {
+        } else if plan.bin_count() > MAX_BINS {
             let (range, resolution) = (plan.range, plan.resolution);
             let message = format!(
                 "a histogram of {range} in steps of {resolution} has {} bins ({}): at most \
                  {MAX_BINS}",
-                plan.bins(),
-                bytes(plan.bins() * 8)
+                plan.bin_count(),
+                format_bytes(plan.bin_count() * 8)
             );
             let coarser = Nanos(range.ns() / (MAX_BINS as i64 - 1) + 1);
             let help = format!(
                 "choose a resolution of {coarser}, or a range of {}",
                 resolution * (MAX_BINS as i64 - 1)
             );
-            self.error(ProblemKind::Value, span, message, &help);
+            self.note_error(ProblemKind::Value, span, message, &help);
         }
         plan
     }
@@ -234,15 +240,15 @@ impl<'a> Resolver<'a> {
         let need = |measure: &ResolvedMeasure| {
             // Fast loops count in two tallies of the same size in addition to the series itself.
             let copies = if matches!(measure.plan.workload, Workload::Timer(_)) { 1 } else { 3 };
-            let parts = measure.plan.workload.parts().len().max(1);
+            let parts = measure.plan.workload.series_parts().len().max(1);
             let series =
                 (measure.plan.threads.len() * measure.phases.len() * parts * copies) as u64;
-            measure.plan.histogram.bins().min(MAX_BINS).saturating_mul(8 * series)
+            measure.plan.histogram.bin_count().min(MAX_BINS).saturating_mul(8 * series)
         };
-        let all: u64 = measures.iter().map(need).fold(0, u64::saturating_add);
+        let needed_bytes: u64 = measures.iter().map(need).fold(0, u64::saturating_add);
         let room = self.context.memory_bytes / MEMORY_SHARE;
         let Some(largest) =
-            measures.iter().max_by_key(|measure| need(measure)).filter(|_| all > room)
+            measures.iter().max_by_key(|measure| need(measure)).filter(|_| needed_bytes > room)
         else {
             return;
         };
@@ -250,11 +256,11 @@ impl<'a> Resolver<'a> {
         let message = format!(
             "the histograms of all series need {}, and may take {} (1/{MEMORY_SHARE} of this \
              system's memory)",
-            bytes(all),
-            bytes(room)
+            format_bytes(needed_bytes),
+            format_bytes(room)
         );
         let help = "choose a coarser resolution, a shorter range, fewer threads or fewer phases";
-        self.error(ProblemKind::NotHere, span, message, help);
+        self.note_error(ProblemKind::NotHere, span, message, help);
     }
 
     /// A deadline thread must be allowed on its whole root domain (kernel/sched/syscalls.c:
@@ -274,17 +280,17 @@ impl<'a> Resolver<'a> {
                            CPUs of its root domain";
             let problem = Problem::error(
                 ProblemKind::Combination,
-                Some(place(&spec.cpus, spec.span)),
+                Some(place_or(&spec.cpus, spec.span)),
                 message,
             )
-            .warning();
-            self.note(problem.help(
+            .into_warning();
+            self.note_problem(problem.with_help(
                 "measure with `threads = 1` on all CPUs, or on all those of a `[partition]`",
             ));
         }
     }
 
-    fn systress(
+    fn resolve_systress_file(
         &mut self,
         place: usize,
         spec: &MeasureSpec,
@@ -295,25 +301,27 @@ impl<'a> Resolver<'a> {
         if threads != 1 || phases.len() > 1 {
             let message = "a systress result file holds one thread in one phase";
             let help = "set `threads = 1` (or one CPU), and name one phase in `phases`";
-            self.error(ProblemKind::Combination, wanted.span, message, help);
+            self.note_error(ProblemKind::Combination, wanted.span, message, help);
         }
-        let index = value(&wanted.index, place as u32);
-        let path = value(&wanted.file, format!("timer_thread{index:02}.txt")).into();
+        let index = value_or(&wanted.index, place as u32);
+        let path = value_or(&wanted.file, format!("timer_thread{index:02}.txt")).into();
         Some(SystressFile { path, format: wanted.format(), index })
     }
 
     fn check_result_files(&mut self, measures: &[ResolvedMeasure]) {
-        let mut seen = std::collections::HashMap::new();
+        let mut seen_files = std::collections::HashMap::new();
         for (measure, file) in
             measures.iter().filter_map(|measure| Some((measure, measure.plan.systress.as_ref()?)))
         {
             let Some(wanted) = &measure.spec.systress else { continue };
-            let span = place(&wanted.file, wanted.span);
-            if let Some(first) = seen.insert(&file.path, span) {
+            let span = place_or(&wanted.file, wanted.span);
+            if let Some(first) = seen_files.insert(&file.path, span) {
                 let message = format!("two measures write to {}", file.path.display());
                 let problem = Problem::error(ProblemKind::Reference, Some(span), message);
-                self.note(
-                    problem.related(first, "so does this one").help("give each a file of its own"),
+                self.note_problem(
+                    problem
+                        .with_related(first, "so does this one")
+                        .with_help("give each a file of its own"),
                 );
             }
         }
@@ -321,7 +329,7 @@ impl<'a> Resolver<'a> {
 }
 
 fn place_of_histogram(spec: &MeasureSpec) -> Span {
-    place(&spec.range(), place(&spec.resolution(), spec.span))
+    place_or(&spec.histogram_range(), place_or(&spec.histogram_resolution(), spec.span))
 }
 
 /// The number of threads in each phase, and of series in all.
@@ -333,17 +341,19 @@ struct Room {
 /// The default CPUs of a measure; for threads that share their CPUs it must be one side of a
 /// partition.
 fn default_cpus(workload: &Workload, written: &Setting<CpuChoice>, zones: &Zones) -> CpuSet {
-    let all = zones.measured_cpus();
-    let few = match workload.default_cpus() {
-        DefaultCpus::All => all.clone(),
-        DefaultCpus::Last => all.iter().last().map(CpuSet::single).unwrap_or_default(),
-        DefaultCpus::AllButFirst if all.len() > 1 => all.iter().skip(1).collect(),
-        DefaultCpus::AllButFirst => all.clone(),
+    let measured_cpus = zones.measured_cpus();
+    let chosen_cpus = match workload.default_cpus() {
+        DefaultCpus::All => measured_cpus.clone(),
+        DefaultCpus::Last => measured_cpus.iter().last().map(CpuSet::from_cpu).unwrap_or_default(),
+        DefaultCpus::AllButFirst if measured_cpus.len() > 1 => {
+            measured_cpus.iter().skip(1).collect()
+        }
+        DefaultCpus::AllButFirst => measured_cpus.clone(),
     };
-    if written.is_some() { all.clone() } else { few }
+    if written.is_some() { measured_cpus.clone() } else { chosen_cpus }
 }
 
-fn threads(
+fn plan_threads(
     name: &str,
     placement: Placement,
     cpus: &CpuSet,
@@ -355,16 +365,16 @@ fn threads(
         _ => Nanos::ZERO,
     };
     let thread = |k: usize, name: String, cpus: CpuSet| {
-        let own = workload
+        let thread_scheduling = workload
             .priority_of(k)
             .map_or(scheduling, |priority| scheduling.with_priority(priority));
-        ThreadPlan { name, cpus, scheduling: own, start_offset: offset * k as i64 }
+        ThreadPlan { name, cpus, scheduling: thread_scheduling, start_offset: offset * k as i64 }
     };
     match placement {
         Placement::PerCpu => cpus
             .iter()
             .enumerate()
-            .map(|(k, cpu)| thread(k, format!("{name}/cpu{cpu}"), CpuSet::single(cpu)))
+            .map(|(k, cpu)| thread(k, format!("{name}/cpu{cpu}"), CpuSet::from_cpu(cpu)))
             .collect(),
         Placement::Shared(1) => vec![thread(0, name.to_owned(), cpus.clone())],
         Placement::Shared(count) => (0..count as usize)
@@ -374,7 +384,7 @@ fn threads(
 }
 
 /// A size in bytes, for display.
-pub(crate) fn bytes(n: u64) -> String {
+pub(crate) fn format_bytes(n: u64) -> String {
     match n {
         0..10_240 => format!("{n} B"),
         10_240..10_485_760 => format!("{} KiB", n >> 10),

@@ -1,10 +1,10 @@
 //! Names: checks that each is unique, and resolves references.
 
 use super::Resolver;
-use crate::escape::{clipped, is_unprintable};
+use crate::escape::{clip_text, is_unprintable};
 use crate::problem::{Problem, ProblemKind};
 use crate::text::{At, Setting, Span};
-use punctual_core::words::nearest;
+use punctual_core::words::nearest_word;
 use std::collections::{HashMap, HashSet};
 
 /// Room for the number that makes a name unique.
@@ -24,7 +24,7 @@ pub(super) fn made_fit(text: &str, most_chars: usize, otherwise: &str) -> String
 impl Resolver<'_> {
     /// A name for each section: as written, else the default made unique with `-2`, `-3`, …. Equal
     /// written names are an error.
-    pub(super) fn names<'s>(
+    pub(super) fn resolve_names<'s>(
         &mut self,
         what: &str,
         sections: impl Iterator<Item = (&'s Setting<String>, String)>,
@@ -36,8 +36,10 @@ impl Resolver<'_> {
                 Some(first) => {
                     let message = format!("there are two {what}s called `{}`", at.value);
                     let problem = Problem::error(ProblemKind::Reference, Some(at.span), message);
-                    self.note(
-                        problem.related(*first, "the first is here").help("give one another name"),
+                    self.note_problem(
+                        problem
+                            .with_related(*first, "the first is here")
+                            .with_help("give one another name"),
                     );
                 }
                 None => {
@@ -45,13 +47,13 @@ impl Resolver<'_> {
                 }
             }
         }
-        let mut taken: HashSet<String> = written.into_keys().map(str::to_owned).collect();
+        let mut taken_names: HashSet<String> = written.into_keys().map(str::to_owned).collect();
         let mut used: HashMap<String, usize> = HashMap::new();
         let mut name = |(written, default): (&Setting<String>, String)| match written {
             Some(at) => at.value.clone(),
-            None => unique(
+            None => make_unique(
                 &made_fit(&default, crate::limits::MAX_NAME_CHARS - SUFFIX_CHARS, what),
-                &mut taken,
+                &mut taken_names,
                 &mut used,
             ),
         };
@@ -68,19 +70,19 @@ impl Resolver<'_> {
         let places: HashMap<&str, usize> =
             known.iter().rev().enumerate().map(|(k, name)| (*name, known.len() - 1 - k)).collect();
         let mut found: Vec<usize> = Vec::new();
-        let mut seen: HashSet<usize> = HashSet::new();
+        let mut seen_places: HashSet<usize> = HashSet::new();
         for at in list {
             match places.get(at.value.as_str()) {
-                Some(place) if seen.insert(*place) => found.push(*place),
+                Some(place) if seen_places.insert(*place) => found.push(*place),
                 Some(_) => {
                     let message = format!("the {what} `{}` is named twice in this list", at.value);
-                    self.error(ProblemKind::Reference, at.span, message, "name it once");
+                    self.note_error(ProblemKind::Reference, at.span, message, "name it once");
                 }
                 None => {
                     let message = format!("there is no {what} called `{}`", at.value);
-                    let known = if self.problems.is_full() { &[] } else { known };
-                    let help = no_such_name(what, &at.value, known);
-                    self.error(ProblemKind::Reference, at.span, message, &help);
+                    let known_names = if self.problems.is_full() { &[] } else { known };
+                    let help = no_such_name(what, &at.value, known_names);
+                    self.note_error(ProblemKind::Reference, at.span, message, &help);
                 }
             }
         }
@@ -88,7 +90,11 @@ impl Resolver<'_> {
     }
 }
 
-fn unique(base: &str, taken: &mut HashSet<String>, used: &mut HashMap<String, usize>) -> String {
+fn make_unique(
+    base: &str,
+    taken: &mut HashSet<String>,
+    used: &mut HashMap<String, usize>,
+) -> String {
     let count = used.entry(base.to_owned()).or_insert(0);
     loop {
         *count += 1;
@@ -100,9 +106,9 @@ fn unique(base: &str, taken: &mut HashSet<String>, used: &mut HashMap<String, us
 }
 
 fn no_such_name(what: &str, word: &str, known: &[&str]) -> String {
-    match nearest(word, known.iter().copied()) {
+    match nearest_word(word, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => format!("the file has no `[[{what}]]`"),
-        None => format!("known {what}s: {}", clipped(&known.join(", "))),
+        None => format!("known {what}s: {}", clip_text(&known.join(", "))),
     }
 }

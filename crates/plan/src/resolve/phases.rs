@@ -2,14 +2,14 @@
 
 use super::frames::PhaseFrame;
 use super::measures::ResolvedMeasure;
-use super::{Resolver, place};
+use super::{Resolver, place_or};
 use crate::experiment::LoadSpec;
 use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan};
 use crate::problem::{Problem, ProblemKind};
 use punctual_core::Nanos;
 
 impl Resolver<'_> {
-    pub(super) fn phases(
+    pub(super) fn resolve_phases(
         &mut self,
         frames: Vec<PhaseFrame>,
         measures: &[ResolvedMeasure],
@@ -18,23 +18,27 @@ impl Resolver<'_> {
         let count = frames.len();
         let mut phases = Vec::new();
         for (k, frame) in frames.iter().enumerate() {
-            let here: Vec<&ResolvedMeasure> =
+            let phase_measures: Vec<&ResolvedMeasure> =
                 measures.iter().filter(|measure| measure.phases.contains(&k)).collect();
             let plan = PhasePlan {
                 name: frame.name.clone(),
                 duration: frame.duration.as_ref().map(|at| at.value),
-                measures: here.iter().map(|measure| self.measure_in(measure, frame)).collect(),
+                measures: phase_measures
+                    .iter()
+                    .map(|measure| self.measure_in(measure, frame))
+                    .collect(),
                 loads: frame.loads.iter().map(|load| loads[*load].clone()).collect(),
             };
             self.check_end(frame, &plan, k + 1 == count);
-            let here: Vec<_> = here.iter().map(|measure| (measure.spec, &measure.plan)).collect();
+            let checked_measures: Vec<_> =
+                phase_measures.iter().map(|measure| (measure.spec, &measure.plan)).collect();
             let loads: Vec<_> = frame
                 .loads
                 .iter()
                 .map(|load| (&self.experiment.loads[*load], &loads[*load]))
                 .collect();
             self.check_loads(frame, &loads);
-            self.check_safety(&frame.name, &here, &loads);
+            self.check_safety(&frame.name, &checked_measures, &loads);
             phases.push(plan);
         }
         phases
@@ -49,20 +53,20 @@ impl Resolver<'_> {
             (None, Some(samples)) => Length::Samples(samples.value),
             (None, None) => whole.map_or(Length::UntilInterrupted, Length::Duration),
         };
-        let own = length.time(measure.plan.workload.period());
-        if let (Some(own), Some(phase)) = (own, &frame.duration)
+        let own_length = length.estimated_time(measure.plan.workload.sample_period());
+        if let (Some(own), Some(phase)) = (own_length, &frame.duration)
             && own > phase.value
         {
-            let span = place(&spec.duration, place(&spec.samples, spec.span));
+            let span = place_or(&spec.duration, place_or(&spec.samples, spec.span));
             let message = format!(
                 "this measure takes {own}, and the phase `{}` only {}",
                 frame.name, phase.value
             );
             let problem = Problem::error(ProblemKind::Combination, Some(span), message);
-            self.note(
+            self.note_problem(
                 problem
-                    .related(phase.span, "the phase ends first")
-                    .help("lengthen the phase, or shorten the measure"),
+                    .with_related(phase.span, "the phase ends first")
+                    .with_help("lengthen the phase, or shorten the measure"),
             );
         }
         let last_start =
@@ -72,7 +76,7 @@ impl Resolver<'_> {
                 "the last thread would start {last_start} into the phase `{}`, after its end",
                 frame.name
             );
-            self.error(
+            self.note_error(
                 ProblemKind::Combination,
                 spec.span,
                 message,
@@ -107,7 +111,7 @@ impl Resolver<'_> {
         } else {
             return;
         };
-        self.error(ProblemKind::Combination, span, message, help);
+        self.note_error(ProblemKind::Combination, span, message, help);
     }
 
     fn check_loads(&mut self, frame: &PhaseFrame, loads: &[(&LoadSpec, &LoadPlan)]) {
@@ -120,13 +124,13 @@ impl Resolver<'_> {
             );
             let problem = Problem::error(
                 ProblemKind::Combination,
-                Some(place(&spec.start_delay, spec.span)),
+                Some(place_or(&spec.start_delay, spec.span)),
                 message,
             );
-            self.note(
+            self.note_problem(
                 problem
-                    .related(duration.span, "the phase ends before")
-                    .help("choose a shorter `start_delay`"),
+                    .with_related(duration.span, "the phase ends before")
+                    .with_help("choose a shorter `start_delay`"),
             );
         }
     }

@@ -1,12 +1,12 @@
 //! Measures of a program: checks of the keys besides its own.
 
 use super::cpus::Zones;
-use super::{Resolver, place};
+use super::{Resolver, place_or};
 use crate::experiment::MeasureSpec;
 use crate::kinds::EntriesPlan;
 use crate::plan::Workload;
 use crate::problem::ProblemKind;
-use crate::text::{Span, each};
+use crate::text::{Span, list_items};
 use crate::words::Placement;
 use punctual_core::{CpuSet, NamedSeries};
 
@@ -30,44 +30,44 @@ impl Resolver<'_> {
             let word = command.0.first().map_or("", String::as_str);
             self.find_program(word, spec.span);
         } else if cpus != zones.measured_cpus() {
-            self.without_effect("cpus", place(&spec.cpus, spec.span), STARTED_BY_OTHERS);
+            self.without_effect("cpus", place_or(&spec.cpus, spec.span), STARTED_BY_OTHERS);
         }
         let usual = |range, resolution| {
-            let usual = workload.histogram();
+            let usual = workload.default_histogram();
             range == usual.range && resolution == usual.resolution
         };
-        let (range, resolution) = (spec.range(), spec.resolution());
+        let (range, resolution) = (spec.histogram_range(), spec.histogram_resolution());
         let histogram = range.zip(resolution).is_some_and(|(r, b)| !usual(r.value, b.value))
             || range.is_some() != resolution.is_some();
         let refused = [
-            ("histogram", histogram, place(&range, spec.span), "it follows from the period"),
-            ("samples", spec.samples.is_some(), place(&spec.samples, spec.span), ITS_OWN),
-            ("counters", spec.counters.is_some(), place(&spec.counters, spec.span), ITS_OWN),
+            ("histogram", histogram, place_or(&range, spec.span), "it follows from the period"),
+            ("samples", spec.samples.is_some(), place_or(&spec.samples, spec.span), ITS_OWN),
+            ("counters", spec.counters.is_some(), place_or(&spec.counters, spec.span), ITS_OWN),
         ];
         for (key, is_set, span, because) in refused {
             if is_set {
                 self.without_effect(key, span, because);
             }
         }
-        for at in each(&spec.require) {
+        for at in list_items(&spec.require) {
             if let Some(NamedSeries::Entry(series)) = at.value.kind {
                 let message =
-                    format!("a program has no series `{}`: that is of `entries`", series.word());
+                    format!("a program has no series `{}`: that is of `entries`", series.as_str());
                 let help = format!("write `{}`, or `response`", at.value.requirement);
-                self.error(ProblemKind::Combination, at.span, message, &help);
+                self.note_error(ProblemKind::Combination, at.span, message, &help);
             }
         }
     }
 
     pub(super) fn without_effect(&mut self, key: &str, span: Span, because: &str) {
         let message = format!("`{key}` has no effect here: {because}");
-        self.error(ProblemKind::Combination, span, message, &format!("leave `{key}` out"));
+        self.note_error(ProblemKind::Combination, span, message, &format!("leave `{key}` out"));
     }
 
     /// Rejects series names elsewhere: only threads of a program are named by their run-time names,
     /// and only CPUs have entries.
     fn check_no_series_is_named(&mut self, spec: &MeasureSpec) {
-        for at in each(&spec.require) {
+        for at in list_items(&spec.require) {
             if at.value.kind.is_some() {
                 let message = match at.value.kind {
                     Some(NamedSeries::Entry(_)) => {
@@ -76,7 +76,7 @@ impl Resolver<'_> {
                     _ => "only the threads of a `program` have series of these names",
                 };
                 let help = format!("write `{}`, which is about each series", at.value.requirement);
-                self.error(ProblemKind::Combination, at.span, message, &help);
+                self.note_error(ProblemKind::Combination, at.span, message, &help);
             }
         }
     }
@@ -100,18 +100,18 @@ impl Resolver<'_> {
         }
         let threads = spec.threads.as_ref().is_some_and(|at| at.value != Placement::PerCpu);
         let refused = [
-            ("threads", threads, place(&spec.threads, spec.span)),
-            ("samples", spec.samples.is_some(), place(&spec.samples, spec.span)),
-            ("counters", spec.counters.is_some(), place(&spec.counters, spec.span)),
+            ("threads", threads, place_or(&spec.threads, spec.span)),
+            ("samples", spec.samples.is_some(), place_or(&spec.samples, spec.span)),
+            ("counters", spec.counters.is_some(), place_or(&spec.counters, spec.span)),
         ];
         for (key, is_set, span) in refused {
             if is_set {
                 self.without_effect(key, span, NO_THREAD);
             }
         }
-        for at in each(&spec.require) {
-            if let Some(why) = EntriesPlan::refuses(&at.value, cpus) {
-                self.error(ProblemKind::Combination, at.span, why, WRITE);
+        for at in list_items(&spec.require) {
+            if let Some(why) = EntriesPlan::reason_to_refuse(&at.value, cpus) {
+                self.note_error(ProblemKind::Combination, at.span, why, WRITE);
             }
         }
     }

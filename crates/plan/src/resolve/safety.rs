@@ -1,6 +1,6 @@
 //! Settings that could make the system unusable need `force`.
 
-use super::{Resolver, place, value};
+use super::{Resolver, place_or, value_or};
 use crate::experiment::{LoadSpec, MeasureSpec};
 use crate::plan::{LoadPlan, MeasurePlan};
 use crate::problem::{Problem, ProblemKind};
@@ -20,12 +20,13 @@ impl Resolver<'_> {
         loads: &[(&LoadSpec, &LoadPlan)],
     ) {
         let loads = loads.iter().filter(|(_, load)| load.scheduling.policy().is_real_time());
-        let loads = loads.map(|(spec, load)| (place(&spec.policy, spec.span), load.cpus.clone()));
+        let loads =
+            loads.map(|(spec, load)| (place_or(&spec.policy, spec.span), load.cpus.clone()));
         let spinners = measures.iter().map(|(spec, measure)| (spec.span, spun_on(measure)));
         let busy: Vec<(Span, CpuSet)> =
             spinners.chain(loads).filter(|(_, cpus)| !cpus.is_empty()).collect();
-        let taken = busy.iter().fold(CpuSet::new(), |all, (_, cpus)| all.union(cpus));
-        let Some((first, _)) = busy.first().filter(|_| self.context.online.is_subset(&taken))
+        let busy_cpus = busy.iter().fold(CpuSet::new(), |all, (_, cpus)| all.union(cpus));
+        let Some((first, _)) = busy.first().filter(|_| self.context.online.is_subset(&busy_cpus))
         else {
             return;
         };
@@ -35,16 +36,18 @@ impl Resolver<'_> {
         );
         let mut problem = Problem::error(ProblemKind::NeedsForce, Some(*first), message);
         for (also, _) in busy.iter().skip(1).take(PLACES_SHOWN) {
-            problem = problem.related(*also, "and this");
+            problem = problem.with_related(*also, "and this");
         }
-        self.note_dangerous(problem.help("leave a CPU out of their `cpus`, or run with `--force`"));
+        self.note_dangerous(
+            problem.with_help("leave a CPU out of their `cpus`, or run with `--force`"),
+        );
     }
 
     /// Notes settings that need force: with force it is a warning.
     pub(super) fn note_dangerous(&mut self, problem: Problem) {
-        let forced = self.context.force || value(&self.experiment.settings.force, false);
-        self.note(if forced {
-            problem.warning().help("allowed because of --force or `force = true`")
+        let forced = self.context.force || value_or(&self.experiment.settings.force, false);
+        self.note_problem(if forced {
+            problem.into_warning().with_help("allowed because of --force or `force = true`")
         } else {
             problem
         });
@@ -55,6 +58,6 @@ impl Resolver<'_> {
 fn spun_on(measure: &MeasurePlan) -> CpuSet {
     let real_time = measure.threads.iter().any(|thread| thread.scheduling.policy().is_real_time());
     let spinning =
-        real_time && measure.workload.spins() && measure.threads.len() >= measure.cpus.len();
+        real_time && measure.workload.is_spinning() && measure.threads.len() >= measure.cpus.len();
     if spinning { measure.cpus.clone() } else { CpuSet::new() }
 }

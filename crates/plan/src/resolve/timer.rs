@@ -1,6 +1,6 @@
 //! A timer measure: its method of waiting and its policy, and their valid combinations.
 
-use super::{Resolver, place, value};
+use super::{Resolver, place_or, value_or};
 use crate::experiment::{MeasureSpec, TimerSpec};
 use crate::kinds::WorkloadKind;
 use crate::limits::DEADLINE_PERIODS;
@@ -15,15 +15,19 @@ const RUNTIME: Nanos = Nanos::from_micros(10);
 impl Resolver<'_> {
     /// The timer and its policy: a deadline method implies a deadline policy and vice versa, unless
     /// the file sets both.
-    pub(super) fn timer(&mut self, spec: &MeasureSpec, timer: &TimerSpec) -> (TimerPlan, Policy) {
-        let mut plan = timer.resolved();
+    pub(super) fn resolve_timer(
+        &mut self,
+        spec: &MeasureSpec,
+        timer: &TimerSpec,
+    ) -> (TimerPlan, Policy) {
+        let mut plan = timer.to_plan();
         let by_method = match plan.method {
             TimerMethod::Deadline => Policy::Deadline,
             _ => Policy::Fifo,
         };
-        let policy = value(&spec.policy, by_method);
+        let policy = value_or(&spec.policy, by_method);
         if policy == Policy::Deadline {
-            plan.method = value(&timer.method, TimerMethod::Deadline);
+            plan.method = value_or(&timer.method, TimerMethod::Deadline);
         }
         self.check_method(spec, timer, &plan, policy);
         if plan.offset >= plan.period {
@@ -33,10 +37,10 @@ impl Resolver<'_> {
             );
             let problem = Problem::error(
                 ProblemKind::Combination,
-                Some(place(&timer.offset, spec.span)),
+                Some(place_or(&timer.offset, spec.span)),
                 message,
             );
-            self.note(problem.help(
+            self.note_problem(problem.with_help(
                 "an offset shifts the phase of each thread against the one before: less than a \
                  period",
             ));
@@ -52,14 +56,14 @@ impl Resolver<'_> {
         policy: Policy,
     ) {
         if plan.method == TimerMethod::Deadline && policy != Policy::Deadline {
-            let span = place(&timer.method, spec.span);
+            let span = place_or(&timer.method, spec.span);
             let message = format!(
                 "the method `deadline` waits for the period of SCHED_DEADLINE, and the policy is \
                  {policy}"
             );
             let problem = Problem::error(ProblemKind::Combination, Some(span), message);
-            let problem = problem.related(place(&spec.policy, spec.span), "the policy");
-            self.note(problem.help("choose the policy `deadline`, or another method"));
+            let problem = problem.with_related(place_or(&spec.policy, spec.span), "the policy");
+            self.note_problem(problem.with_help("choose the policy `deadline`, or another method"));
         }
         let refused = match (plan.method, plan.clock) {
             (TimerMethod::Deadline, Clock::Realtime | Clock::Tai) => {
@@ -70,9 +74,9 @@ impl Resolver<'_> {
         };
         let message =
             format!("the method `{}` cannot use {}: {refused}", plan.method.word(), plan.clock);
-        self.error(
+        self.note_error(
             ProblemKind::Combination,
-            place(&timer.clock, spec.span),
+            place_or(&timer.clock, spec.span),
             message,
             "choose another clock or method",
         );
@@ -97,7 +101,7 @@ impl Resolver<'_> {
                 let message =
                     format!("`{key}` belongs to SCHED_DEADLINE, and the policy is {policy}");
                 let help = format!("choose the policy `deadline`, or leave `{key}` out");
-                self.error(ProblemKind::Combination, setting.span, message, &help);
+                self.note_error(ProblemKind::Combination, setting.span, message, &help);
             }
         }
         match policy {
@@ -106,21 +110,21 @@ impl Resolver<'_> {
             Policy::Other => SchedulingSpec::Other(Nice::default()),
             Policy::Batch => SchedulingSpec::Batch(Nice::default()),
             Policy::Idle => SchedulingSpec::Idle,
-            Policy::Deadline => SchedulingSpec::Deadline(self.deadline(spec, period)),
+            Policy::Deadline => SchedulingSpec::Deadline(self.resolve_deadline(spec, period)),
         }
     }
 
     /// runtime ≤ deadline ≤ period, as the kernel requires (__checkparam_dl in
     /// kernel/sched/deadline.c).
-    fn deadline(&mut self, spec: &MeasureSpec, period: Nanos) -> DeadlineParameters {
-        let deadline = value(&spec.deadline, period);
+    fn resolve_deadline(&mut self, spec: &MeasureSpec, period: Nanos) -> DeadlineParameters {
+        let deadline = value_or(&spec.deadline, period);
         let tenth = Nanos(period.ns() / 10).max(RUNTIME).min(deadline);
-        let runtime = value(&spec.runtime, tenth);
+        let runtime = value_or(&spec.runtime, tenth);
         let mut check = |ordered: bool, span, what: &str| {
             if !ordered {
                 let message =
                     format!("{what}: runtime {runtime}, deadline {deadline}, period {period}");
-                self.error(
+                self.note_error(
                     ProblemKind::Combination,
                     span,
                     message,
@@ -130,12 +134,12 @@ impl Resolver<'_> {
         };
         check(
             runtime <= deadline,
-            place(&spec.runtime, spec.span),
+            place_or(&spec.runtime, spec.span),
             "the runtime is longer than the deadline",
         );
         check(
             deadline <= period,
-            place(&spec.deadline, spec.span),
+            place_or(&spec.deadline, spec.span),
             "the deadline is later than the period",
         );
         let (shortest, longest) = DEADLINE_PERIODS;
@@ -144,8 +148,9 @@ impl Resolver<'_> {
                 "the kernel takes a period of SCHED_DEADLINE from {shortest} to {longest} by \
                  default"
             );
-            let problem = Problem::error(ProblemKind::Value, Some(spec.span), message).warning();
-            self.note(problem.help(
+            let problem =
+                Problem::error(ProblemKind::Value, Some(spec.span), message).into_warning();
+            self.note_problem(problem.with_help(
                 "see sched_deadline_period_min_us and sched_deadline_period_max_us in \
                  /proc/sys/kernel",
             ));

@@ -15,7 +15,7 @@ pub(super) struct Properties<'s> {
 
 impl<'s> Properties<'s> {
     /// The properties by key; a duplicate is noted, and the first counts.
-    pub(super) fn of(stanza: &'s Stanza<'s>, notes: &mut ProblemNotes) -> Properties<'s> {
+    pub(super) fn from_stanza(stanza: &'s Stanza<'s>, notes: &mut ProblemNotes) -> Properties<'s> {
         let mut by_key: HashMap<&str, &SystressProperty> = HashMap::new();
         for property in &stanza.properties {
             if let Some(first) = by_key.get(property.key.value) {
@@ -24,7 +24,7 @@ impl<'s> Properties<'s> {
                     Some(property.key.span),
                     "this property is set twice",
                 );
-                notes.problems.push(problem.related(first.key.span, "first here"));
+                notes.problems.push(problem.with_related(first.key.span, "first here"));
             } else {
                 by_key.insert(property.key.value, property);
             }
@@ -33,7 +33,7 @@ impl<'s> Properties<'s> {
     }
 
     /// A property with a value, if it is present and valid.
-    pub(super) fn take<T>(
+    pub(super) fn read_property<T>(
         &mut self,
         notes: &mut ProblemNotes,
         key: &'static str,
@@ -42,13 +42,16 @@ impl<'s> Properties<'s> {
         self.asked.push(key);
         let property = self.by_key.get(key)?;
         if property.value.value.is_empty() {
-            notes.wrong(property.key.span, Wrong::new(format!("`{key}` needs a value")));
+            notes.report_wrong_value(
+                property.key.span,
+                Wrong::new(format!("`{key}` needs a value")),
+            );
             return None;
         }
         match read(property.value.value) {
             Ok(value) => Some(At::new(property.value.span, value)),
             Err(wrong) => {
-                notes.wrong(property.value.span, wrong.about(key));
+                notes.report_wrong_value(property.value.span, wrong.with_key(key));
                 None
             }
         }
@@ -59,13 +62,16 @@ impl<'s> Properties<'s> {
         self.asked.push(key);
         let Some(property) = self.by_key.get(key) else { return At::new(self.stanza.span, false) };
         if !property.value.value.is_empty() {
-            notes.wrong(property.value.span, Wrong::new(format!("`{key}` takes no value")));
+            notes.report_wrong_value(
+                property.value.span,
+                Wrong::new(format!("`{key}` takes no value")),
+            );
         }
         At::new(property.key.span, true)
     }
 
     /// Whether the key is present, valid or not.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(super) fn has_key(&self, key: &str) -> bool {
         self.by_key.contains_key(key)
     }
 
@@ -78,7 +84,7 @@ impl<'s> Properties<'s> {
             .iter()
             .filter(|property| !self.asked.contains(&property.key.value))
         {
-            notes.unknown(property.key.span, property.key.value, &place, &self.asked);
+            notes.report_unknown_word(property.key.span, property.key.value, &place, &self.asked);
         }
     }
 }

@@ -38,10 +38,10 @@ enum ScanState<'t> {
 }
 
 /// Reads every stanza; misplaced lines are noted and skipped.
-pub(super) fn stanzas<'t>(text: &'t str, notes: &mut ProblemNotes) -> Vec<Stanza<'t>> {
+pub(super) fn scan_stanzas<'t>(text: &'t str, notes: &mut ProblemNotes) -> Vec<Stanza<'t>> {
     let mut done = Vec::new();
     let mut state = ScanState::Between;
-    for line in text.lines().map(code).filter(|line| !line.is_empty()) {
+    for line in text.lines().map(strip_comment).filter(|line| !line.is_empty()) {
         state = match state {
             ScanState::Inside(stanza) if line == "}" => {
                 done.push(stanza);
@@ -50,38 +50,38 @@ pub(super) fn stanzas<'t>(text: &'t str, notes: &mut ProblemNotes) -> Vec<Stanza
             ScanState::Inside(stanza) if opens_a_stanza(line) => {
                 let message =
                     format!("the stanza `{}` is not closed before the next one", stanza.name);
-                notes.syntax(
-                    Span::of(line, text),
+                notes.report_syntax_error(
+                    Span::from_slice(line, text),
                     message,
                     "write `}` on a line of its own before this one",
                 );
                 done.push(stanza);
-                begin(line, text, notes)
+                begin_stanza(line, text, notes)
             }
             ScanState::Inside(mut stanza) => {
-                stanza.properties.push(property(line, text));
+                stanza.properties.push(parse_property(line, text));
                 ScanState::Inside(stanza)
             }
             ScanState::Headed(stanza) if line == "{" => ScanState::Inside(stanza),
             ScanState::Headed(mut stanza) => {
-                notes.syntax(
+                notes.report_syntax_error(
                     stanza.span,
                     format!("`{}` is not followed by `{{`", stanza.name),
                     SHAPE,
                 );
                 match opens_a_stanza(line) {
-                    true => begin(line, text, notes),
+                    true => begin_stanza(line, text, notes),
                     false => {
-                        stanza.properties.push(property(line, text));
+                        stanza.properties.push(parse_property(line, text));
                         ScanState::Inside(stanza)
                     }
                 }
             }
-            ScanState::Between => begin(line, text, notes),
+            ScanState::Between => begin_stanza(line, text, notes),
         };
     }
     if let ScanState::Headed(stanza) | ScanState::Inside(stanza) = state {
-        notes.syntax(
+        notes.report_syntax_error(
             stanza.span,
             format!("the stanza `{}` is not closed at the end of the file", stanza.name),
             SHAPE,
@@ -92,12 +92,12 @@ pub(super) fn stanzas<'t>(text: &'t str, notes: &mut ProblemNotes) -> Vec<Stanza
 }
 
 /// The content of a line without comment and surrounding blanks. A byte order mark is a blank here.
-fn code(line: &str) -> &str {
+fn strip_comment(line: &str) -> &str {
     let code = line.split('#').next().unwrap_or_default();
     code.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
 
-fn begin<'t>(line: &'t str, text: &'t str, notes: &mut ProblemNotes) -> ScanState<'t> {
+fn begin_stanza<'t>(line: &'t str, text: &'t str, notes: &mut ProblemNotes) -> ScanState<'t> {
     let (head, opened) = match line.strip_suffix('{') {
         Some(head) => (head.trim_end(), true),
         None => (line, false),
@@ -107,11 +107,11 @@ fn begin<'t>(line: &'t str, text: &'t str, notes: &mut ProblemNotes) -> ScanStat
         None => (head, None),
     };
     if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b)) {
-        notes.syntax(Span::of(line, text), "this belongs to no stanza", SHAPE);
+        notes.report_syntax_error(Span::from_slice(line, text), "this belongs to no stanza", SHAPE);
         return ScanState::Between;
     }
-    let index = index.map(|index| At::new(Span::of(index, text), index));
-    let stanza = Stanza { span: Span::of(head, text), name, index, properties: Vec::new() };
+    let index = index.map(|index| At::new(Span::from_slice(index, text), index));
+    let stanza = Stanza { span: Span::from_slice(head, text), name, index, properties: Vec::new() };
     if opened { ScanState::Inside(stanza) } else { ScanState::Headed(stanza) }
 }
 
@@ -121,11 +121,11 @@ fn opens_a_stanza(line: &str) -> bool {
     name.is_some_and(|name| STANZAS.contains(&name))
 }
 
-fn property<'t>(line: &'t str, text: &'t str) -> SystressProperty<'t> {
+fn parse_property<'t>(line: &'t str, text: &'t str) -> SystressProperty<'t> {
     let (key, value) = line.split_once(char::is_whitespace).unwrap_or((line, &line[line.len()..]));
     let value = value.trim_start();
     SystressProperty {
-        key: At::new(Span::of(key, text), key),
-        value: At::new(Span::of(value, text), value),
+        key: At::new(Span::from_slice(key, text), key),
+        value: At::new(Span::from_slice(value, text), value),
     }
 }

@@ -53,5 +53,5 @@ fn lines(path: &str, text: &str) -> String {
         Ok(resolved) => resolved.warnings,
         Err(problems) => problems,
     };
-    problems.lines().replace(&format!("{path}:"), "").trim_start().to_owned()
+    problems.format_lines().replace(&format!("{path}:"), "").trim_start().to_owned()
 }

@@ -24,7 +24,8 @@ fn of_eight_threads_and_a_slow_collector_every_point_is_read_or_counted(language
         ("POINTS", points.to_string()),
         ("PUNCTUAL_POINTS_SLOTS", "4096".to_owned()),
     ];
-    let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let collector =
+        Collector::start(Options::for_recording().in_directory(directory.path())).unwrap();
     let mut programs = [Running::start(program(language, directory.path(), "threads", &settings))];
     let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(3));
     assert_eq!(collected.findings, []);
@@ -46,7 +47,8 @@ fn of_eight_threads_and_a_slow_collector_every_point_is_read_or_counted(language
 
 fn two_programs_at_once_with_their_own_sources_and_shared_names(language: Language) {
     let directory = private();
-    let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let collector =
+        Collector::start(Options::for_recording().in_directory(directory.path())).unwrap();
     let settings = |points: u64| [("THREADS", "2".to_owned()), ("POINTS", points.to_string())];
     let mut programs = [100, 200].map(|points| {
         Running::start(program(language, directory.path(), "threads", &settings(points)))
@@ -72,7 +74,8 @@ fn a_signal_handler_that_interrupts_a_point_records_its_own(language: Language) 
     let settings =
         [("POINTS", "900000".to_owned()), ("PUNCTUAL_POINTS_SLOTS", "1048576".to_owned())];
     // The ring holds all of them, so none is dropped.
-    let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let collector =
+        Collector::start(Options::for_recording().in_directory(directory.path())).unwrap();
     let mut programs = [Running::start(program(language, directory.path(), "signals", &settings))];
     let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(1));
     let all = |name: &str| kept.values(&collected, name).concat();
@@ -97,7 +100,8 @@ fn an_instant_lies_between_what_the_program_read_before_and_after(language: Lang
         let directory = private();
         let settings =
             [("POINTS", "20000".to_owned()), ("PUNCTUAL_POINTS_CLOCK", clock.to_owned())];
-        let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+        let collector =
+            Collector::start(Options::for_recording().in_directory(directory.path())).unwrap();
         let mut programs =
             [Running::start(program(language, directory.path(), "clock", &settings))];
         let (collected, kept) = collect(collector, &mut programs, Duration::from_millis(1));

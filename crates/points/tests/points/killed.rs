@@ -81,13 +81,14 @@ fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one(la
     let (mut total, mut torn) = (0, 0);
     for round in 0..kills {
         let mode = ["flight", "stream", "collected"][(round % 3) as usize];
-        let collector = (mode == "collected")
-            .then(|| Collector::start(Options::record().in_directory(directory.path())).unwrap());
+        let collector = (mode == "collected").then(|| {
+            Collector::start(Options::for_recording().in_directory(directory.path())).unwrap()
+        });
         let mut kept = crate::points::support::Kept::default();
         let (report, collected) = match collector {
             Some(mut collector) => {
                 let report = count_and_kill(language, directory.path(), "", round, || {
-                    collector.poll(&mut |source, events| kept.take(source, events));
+                    collector.poll_points(&mut |source, events| kept.take(source, events));
                 });
                 (report, collector.finish(&mut |source, events| kept.take(source, events)))
             }
@@ -196,12 +197,13 @@ fn a_running_flight_recorder_is_read_and_goes_on(language: Language) {
         }
     }
     // A collector temporarily turns it into a stream.
-    let mut collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let mut collector =
+        Collector::start(Options::for_recording().in_directory(directory.path())).unwrap();
     let mut kept = crate::points::support::Kept::default();
     let begun = counted(report.path());
     // On a busy machine the program may not run for a while.
     for round in 0.. {
-        collector.poll(&mut |source, events| kept.take(source, events));
+        collector.poll_points(&mut |source, events| kept.take(source, events));
         std::thread::sleep(Duration::from_millis(1));
         if round >= 20 && counted(report.path()) > begun + 1_000 {
             break;
@@ -224,7 +226,8 @@ fn a_running_flight_recorder_is_read_and_goes_on(language: Language) {
     assert!(newest > values.last().map(|value| value[0]), "it is a flight recorder again");
     program.end();
     let collector =
-        Collector::start(Options::harvest().remove(true).in_directory(directory.path())).unwrap();
+        Collector::start(Options::for_harvest().remove(true).in_directory(directory.path()))
+            .unwrap();
     let _ = collect(collector, &mut [], Duration::ZERO);
     assert_eq!(files(directory.path()), 0);
 }

@@ -31,7 +31,8 @@ fn the_next_collector_removes_what_dead_programs_left(language: Language) {
         program(language, directory.path(), "threads", &settings)
     };
     let collected = || {
-        let options = Options::record().in_directory(directory.path()).only(&[1]);
+        let options =
+            Options::for_recording().in_directory(directory.path()).limit_to_processes(&[1]);
         drop(Collector::start(options).unwrap());
         files(directory.path())
     };
@@ -64,7 +65,7 @@ fn a_file_under_the_name_of_one_that_was_read_is_another(language: Language) {
     let mut all = std::fs::read_dir(made.path()).unwrap().flatten().map(|entry| entry.path());
     let file = all.find(|path| path.extension().is_some_and(|is| is == "points"));
     let file = file.expect("its points");
-    let options = Options::record().in_directory(collected.path());
+    let options = Options::for_recording().in_directory(collected.path());
     let mut collector = Collector::start(options).unwrap();
     let mut kept = Kept::default();
     for times in 1..=2 {
@@ -72,7 +73,7 @@ fn a_file_under_the_name_of_one_that_was_read_is_another(language: Language) {
         std::fs::copy(&file, &unfinished).unwrap();
         std::fs::rename(unfinished, collected.path().join(file.file_name().unwrap())).unwrap();
         std::thread::sleep(Duration::from_millis(20));
-        collector.poll(&mut |source, events| kept.take(source, events));
+        collector.poll_points(&mut |source, events| kept.take(source, events));
         assert_eq!((kept.events.len(), files(collected.path())), (times, 0));
     }
     assert!(!kept.events[0].is_empty());
@@ -81,7 +82,8 @@ fn a_file_under_the_name_of_one_that_was_read_is_another(language: Language) {
 
 fn a_forked_child_has_a_record_of_its_own(language: Language) {
     let directory = private();
-    let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let collector =
+        Collector::start(Options::for_recording().in_directory(directory.path())).unwrap();
     let mut programs = [Running::start(program(
         language,
         directory.path(),
@@ -117,7 +119,8 @@ fn a_forked_child_has_a_record_of_its_own(language: Language) {
 
 fn rings_of_threads_that_ended_are_used_again(language: Language) {
     let directory = private();
-    let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let collector =
+        Collector::start(Options::for_recording().in_directory(directory.path())).unwrap();
     let settings = [
         ("THREADS", "400".to_owned()),
         ("POINTS", "50".to_owned()),
@@ -193,9 +196,10 @@ fn every_kind_of_point_arrives_as_it_was_passed(language: Language) {
 fn there_is_one_collector_and_without_it_nothing_is_recorded(language: Language) {
     let directory = private();
     let settings = [("THREADS", "1".to_owned()), ("POINTS", "1000".to_owned())];
-    let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let collector =
+        Collector::start(Options::for_recording().in_directory(directory.path())).unwrap();
     assert!(matches!(
-        Collector::start(Options::record().in_directory(directory.path())),
+        Collector::start(Options::for_recording().in_directory(directory.path())),
         Err(CollectorStartError::Busy(_))
     ));
     drop(collector);
@@ -204,8 +208,10 @@ fn there_is_one_collector_and_without_it_nothing_is_recorded(language: Language)
     assert_eq!(collected.sources, []);
     assert_eq!(files(directory.path()), 0);
     // Processes that are not requested are not touched.
-    let collector =
-        Collector::start(Options::record().in_directory(directory.path()).only(&[1])).unwrap();
+    let collector = Collector::start(
+        Options::for_recording().in_directory(directory.path()).limit_to_processes(&[1]),
+    )
+    .unwrap();
     let mut programs = [Running::start(program(language, directory.path(), "threads", &settings))];
     let (collected, _) = collect(collector, &mut programs, Duration::from_millis(1));
     assert_eq!(collected.sources, []);
@@ -222,7 +228,8 @@ fn what_lies_in_the_directory_and_is_no_file_of_points_is_not_touched() {
     std::fs::hard_link(path("1.1.0.points"), path("1.1.3.points")).unwrap();
     std::fs::create_dir(path("1.1.4.points")).unwrap();
     std::fs::write(path("1.1.5.points"), b"").unwrap();
-    let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
+    let collector =
+        Collector::start(Options::for_recording().in_directory(directory.path())).unwrap();
     let collected = collector.finish(&mut |_, _| panic!("there are no points"));
     assert_eq!(collected.sources, []);
     assert!(
@@ -235,7 +242,7 @@ fn what_lies_in_the_directory_and_is_no_file_of_points_is_not_touched() {
     assert_eq!(files(directory.path()), 6);
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     assert!(matches!(
-        Collector::start(Options::record().in_directory(directory.path())),
+        Collector::start(Options::for_recording().in_directory(directory.path())),
         Err(CollectorStartError::Directory(..))
     ));
 }

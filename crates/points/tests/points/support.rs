@@ -138,7 +138,7 @@ pub fn collect(
 ) -> (Collected, Kept) {
     let mut kept = Kept::default();
     while !programs.iter_mut().all(|program| program.0.try_wait().expect("a child").is_some()) {
-        collector.poll(&mut |source, events| kept.take(source, events));
+        collector.poll_points(&mut |source, events| kept.take(source, events));
         std::thread::sleep(pause);
     }
     for program in programs {
@@ -151,7 +151,7 @@ pub fn collect(
 /// The points of dead programs, read and removed.
 pub fn harvest(directory: &Path) -> (Collected, Kept) {
     let mut kept = Kept::default();
-    let collector = Collector::start(Options::harvest().remove(true).in_directory(directory))
+    let collector = Collector::start(Options::for_harvest().remove(true).in_directory(directory))
         .expect("a private directory");
     let collected = collector.finish(&mut |source, events| kept.take(source, events));
     (collected, kept)

@@ -9,24 +9,30 @@ use scan::DocumentCommand;
 
 #[test]
 fn commands_in_documents_are_accepted() {
-    are_taken(scan::documents().iter().flat_map(|path| scan::commands(path)), 200);
+    assert_commands_parse(
+        scan::document_paths().iter().flat_map(|path| scan::document_commands(path)),
+        200,
+    );
 }
 
 #[test]
 fn commands_in_messages_and_remedies_are_accepted() {
-    are_taken(scan::sources().iter().flat_map(|path| scan::advised(path)), 40);
+    assert_commands_parse(
+        scan::source_paths().iter().flat_map(|path| scan::advised_commands(path)),
+        40,
+    );
 }
 
-fn are_taken(all: impl Iterator<Item = DocumentCommand>, least: usize) {
+fn assert_commands_parse(all: impl Iterator<Item = DocumentCommand>, least: usize) {
     let mut wrong = Vec::new();
     let mut count = 0;
     for DocumentCommand { place, words, is_mention } in all {
         count += 1;
         match Cli::try_parse_from(&words) {
             Err(why) if is_wrong(&why, is_mention) => {
-                let why = why.to_string();
-                let why = why.lines().next().unwrap_or_default();
-                wrong.push(format!("{place}: {}: {why}", words.join(" ")));
+                let message = why.to_string();
+                let first_line = message.lines().next().unwrap_or_default();
+                wrong.push(format!("{place}: {}: {first_line}", words.join(" ")));
             }
             _ => {}
         }

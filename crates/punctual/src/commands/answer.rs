@@ -8,8 +8,8 @@ use punctual_session::explanation;
 use punctual_study::replay;
 
 /// The summary of a bundle, with its answer.
-pub fn summarize(bundle: &Bundle) -> Summary {
-    let mut summary = punctual_stats::summarize(bundle);
+pub fn summarize_with_answer(bundle: &Bundle) -> Summary {
+    let mut summary = punctual_stats::summarize_bundle(bundle);
     add(bundle, &mut summary);
     summary
 }
@@ -20,7 +20,7 @@ pub fn add(bundle: &Bundle, summary: &mut Summary) {
         explained: explanation::of_answer(bundle, summary),
         replayed: replay::of_answer(bundle, summary),
     };
-    let check: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
-    let rules = Rules::of(check.as_ref());
-    summary.answer = Some(answer::of(summary, &evidence, &rules));
+    let check: Option<serde_json::Value> = bundle.read_document("check").unwrap_or_default();
+    let rules = Rules::from_document(check.as_ref());
+    summary.answer = Some(answer::build_answer(summary, &evidence, &rules));
 }

@@ -14,11 +14,13 @@ use punctual_core::format;
 use punctual_core::{CpuSet, Nanos, SeriesRequirement};
 use punctual_record::Backend;
 use punctual_report::terminal;
-use punctual_session::attach::{CyclesAsked, EntriesAsked, entries_plan, plan, refuse_for_cpus};
+use punctual_session::attach::{
+    CyclesAsked, EntriesAsked, entries_plan, plan_program, refuse_for_cpus,
+};
 use punctual_session::continuing::Continuation;
 use punctual_session::cycles::target::CycleTarget;
 use punctual_session::end::Further;
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_session::metrics::MetricsFile;
 use punctual_session::options::RunOptions;
 use punctual_session::run::{self as session, AttachedTo, FinishedRun, RunContext, calibration};
@@ -50,7 +52,7 @@ use std::path::{Path, PathBuf};
                         + n where signal n ended it.")]
 pub struct AttachArgs {
     /// Process IDs
-    #[arg(value_name = "PID", value_parser = pid, conflicts_with_all = ["comm", "command"])]
+    #[arg(value_name = "PID", value_parser = parse_pid, conflicts_with_all = ["comm", "command"])]
     pids: Vec<u32>,
     /// All processes of this name; can be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
@@ -82,7 +84,8 @@ pub struct AttachArgs {
     #[command(flatten)]
     engine: EngineArgs,
     /// How kernel events are taken
-    #[arg(long, value_name = "BACKEND", value_parser = backends::parser(), default_value = "auto")]
+    #[arg(long, value_name = "BACKEND", value_parser = backends::backend_parser(),
+        default_value = "auto")]
     backend: Backend,
     /// No source lines: user stacks are not copied, which takes the program some time where it is
     /// delayed, or faults
@@ -123,35 +126,35 @@ pub fn run(args: AttachArgs) -> Ending {
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-attach-{stamp}")));
-    args.beside.check()?;
+    args.beside.check_files()?;
     let requirements =
-        args.require.iter().map(|text| requirement(text)).collect::<Result<_, _>>()?;
-    let (messages, online) = (output::messages(args.quiet), request::online_cpus()?);
-    let options = RunOptions { output: Some(directory), ..args.engine.options() };
+        args.require.iter().map(|text| parse_requirement(text)).collect::<Result<_, _>>()?;
+    let (messages, online) = (output::stderr_messages(args.quiet), request::online_cpus()?);
+    let options = RunOptions { output: Some(directory), ..args.engine.run_options() };
     let duration = args.duration;
     let (program, (loaded, plan)) = match args.cpus {
         Some(cpus) => {
             refuse_for_cpus(&options)?;
-            let asked = EntriesAsked { cpus, duration, requirements };
-            (None, entries_plan(asked, &online, messages)?)
+            let entries_request = EntriesAsked { cpus, duration, requirements };
+            (None, entries_plan(entries_request, &online, messages)?)
         }
         None => {
             let mut target =
-                CycleTarget::find(&args.pids, &args.comm, &args.thread, &args.command)?;
-            target.run_as(command::user(args.user.as_deref())?);
+                CycleTarget::from_arguments(&args.pids, &args.comm, &args.thread, &args.command)?;
+            target.run_as(command::find_user(args.user.as_deref())?);
             let (kind, deadline) = (args.cycle, args.deadline);
-            let asked = CyclesAsked { kind, deadline, duration, requirements };
-            let planned = plan(&target, asked, messages)?;
+            let cycles_request = CyclesAsked { kind, deadline, duration, requirements };
+            let planned = plan_program(&target, cycles_request, messages)?;
             (Some(target), planned)
         }
     };
-    let mut plan = options.apply(plan, &online)?;
-    let prepare = |bundle: &Path| Continuation::of(bundle, &mut plan, None);
+    let mut plan = options.apply_to(plan, &online)?;
+    let prepare = |bundle: &Path| Continuation::prepare_plan(bundle, &mut plan, None);
     let continuation = args.continued.as_deref().map(prepare).transpose()?.flatten();
-    continuation.as_ref().map(Continuation::begin).transpose()?;
+    continuation.as_ref().map(Continuation::create_part_directory).transpose()?;
     let whole = continuation.as_ref().map(|continuation| continuation.bundle.clone());
     if plan.calibrate == Some(true) && !args.quiet {
-        output::say(&format!("{}\n", calibration::MEASURING));
+        output::print_stderr(&format!("{}\n", calibration::MEASURING));
     }
     let is_command = !args.command.is_empty();
     let mut watcher = match program.is_some() {
@@ -165,29 +168,29 @@ pub fn run(args: AttachArgs) -> Ending {
         differs: None,
         messages,
     };
-    let finished = session::run(&plan, &loaded, context, &mut *watcher);
-    watcher.end();
+    let finished = session::run_plan(&plan, &loaded, context, &mut *watcher);
+    watcher.on_run_end();
     drop(watcher);
     let mut finished = finished?;
     let AttachArgs { json, details, quiet, beside, .. } = args;
     let output = AttachOutput { to_stderr: is_command, json, details, quiet, beside };
     let mut outputs = Outputs::default();
-    output.show(&mut finished, whole.as_deref(), &mut outputs);
+    output.show_result(&mut finished, whole.as_deref(), &mut outputs);
     let code = finished.summary.verdict.exit_code(finished.command);
     // A command's own code ends the process at once: without this its tracefs entries would stay.
     drop(finished);
-    match outputs.failure() {
+    match outputs.into_failure() {
         None => of_code(code),
         Some(why) if code == 0 => Err(why),
         Some(why) => {
-            output::complain(&why.render(output::colored(&std::io::stderr())));
+            output::print_error(&why.render(output::is_colored(&std::io::stderr())));
             of_code(code)
         }
     }
 }
 
 /// The id of a process; the error for a name shows the right option.
-fn pid(text: &str) -> Result<u32, String> {
+fn parse_pid(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| {
         let text = text.escape_debug();
         format!(
@@ -197,7 +200,7 @@ fn pid(text: &str) -> Result<u32, String> {
     })
 }
 
-fn requirement(text: &str) -> Result<SeriesRequirement, Failure> {
+fn parse_requirement(text: &str) -> Result<SeriesRequirement, Failure> {
     text.parse()
         .map_err(|why| Failure::refused(format!("--require '{}': {why}", text.escape_debug())))
 }
@@ -215,85 +218,99 @@ struct AttachOutput {
 }
 
 impl AttachOutput {
-    fn print(&self, text: &str) -> Result<(), Failure> {
+    fn print_text(&self, text: &str) -> Result<(), Failure> {
         match self.to_stderr {
-            true => output::say(text),
-            false => output::print(text)?,
+            true => output::print_stderr(text),
+            false => output::print_stdout(text)?,
         }
         Ok(())
     }
 
     /// Shows the answer, the figures, the bundle's path; or why there is nothing. `whole`: the
     /// continued bundle, which then has the figures.
-    fn show(&self, finished: &mut FinishedRun, whole: Option<&Path>, outputs: &mut Outputs) {
+    fn show_result(&self, finished: &mut FinishedRun, whole: Option<&Path>, outputs: &mut Outputs) {
         if let Some(whole) = whole {
             whole.clone_into(&mut finished.directory);
         }
         let bundle = Bundle::open(&finished.directory).ok();
-        let none = finished.attached().and_then(|program| program.nothing_found.clone());
+        let nothing_found =
+            finished.attached_program().and_then(|program| program.nothing_found.clone());
         outputs.add(finished.trouble.take().map_or(Ok(()), Err));
         if let Some(bundle) = &bundle {
             self.beside.write(bundle, outputs);
         }
         // If it continues a bundle, other parts have figures.
-        let is_empty = none.is_some() && whole.is_none();
+        let is_empty = nothing_found.is_some() && whole.is_none();
         if !is_empty {
             if let Some(bundle) = &bundle {
                 answer::add(bundle, &mut finished.summary);
             }
             let of_all = bundle.as_ref().filter(|_| whole.is_some());
-            outputs.add(self.figures(finished, of_all));
+            outputs.add(self.print_figures(finished, of_all));
         }
-        none.iter().for_each(|why| output::complain(why));
+        nothing_found.iter().for_each(|why| output::print_error(why));
         if !is_empty && !self.json {
-            outputs.add(self.close(finished, bundle.as_ref()));
+            outputs.add(self.print_closing(finished, bundle.as_ref()));
         }
     }
 
     /// The last lines.
-    fn close(&self, finished: &FinishedRun, bundle: Option<&Bundle>) -> Result<(), Failure> {
+    fn print_closing(
+        &self,
+        finished: &FinishedRun,
+        bundle: Option<&Bundle>,
+    ) -> Result<(), Failure> {
         if let Some(bundle) = bundle.filter(|_| self.details) {
-            self.print(&super::explain::brief(bundle))?;
+            self.print_text(&super::explain::brief_explanation(bundle))?;
         }
-        let name = shown(&finished.directory);
-        self.print(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
+        let name = display_path(&finished.directory);
+        self.print_text(&format!("\nbundle  {name}\nreport  punctual report {name}\n"))?;
         let terminal = match self.to_stderr {
             true => output::terminal_size(std::io::stderr()),
             false => output::terminal_size(std::io::stdout()),
         };
         match self.quiet || terminal.is_none() {
-            true => self.print(&terminal::closing(&finished.summary, &show_options())),
+            true => self.print_text(&terminal::show_closing(&finished.summary, &show_options())),
             false => Ok(()),
         }
     }
 
     /// `of_all`: the bundle of all parts, if there are several.
-    fn figures(&self, finished: &FinishedRun, of_all: Option<&Bundle>) -> Result<(), Failure> {
+    fn print_figures(
+        &self,
+        finished: &FinishedRun,
+        of_all: Option<&Bundle>,
+    ) -> Result<(), Failure> {
         if self.json {
             return match self.to_stderr {
                 true => {
                     let text = serde_json::to_string_pretty(&finished.summary);
-                    self.print(&format!("{}\n", text.map_err(Failure::failed)?))
+                    self.print_text(&format!("{}\n", text.map_err(Failure::failed)?))
                 }
                 false => output::print_json(&finished.summary),
             };
         }
         if !self.details {
-            let whole = format!("--details, or punctual show {}", shown(&finished.directory));
-            return self.print(&terminal::brief(&finished.summary, &whole, &show_options()));
+            let whole =
+                format!("--details, or punctual show {}", display_path(&finished.directory));
+            return self.print_text(&terminal::show_brief(
+                &finished.summary,
+                &whole,
+                &show_options(),
+            ));
         }
-        let own = || session::views(&finished.phases);
-        let views = of_all.map_or_else(own, punctual_stats::views);
-        self.print(&terminal::show(&finished.summary, &views, &show_options()))?;
-        let Some(cycles) = finished.attached().map(|program| &program.cycles) else {
+        let own_views = || session::phase_views(&finished.phases);
+        let views = of_all.map_or_else(own_views, punctual_stats::phase_views);
+        self.print_text(&terminal::show_summary(&finished.summary, &views, &show_options()))?;
+        let Some(cycles) = finished.attached_program().map(|program| &program.cycles) else {
             let entries = finished.phases.iter().flat_map(|phase| &phase.entries);
             let costs = entries.filter_map(|of| of.cost());
-            return self.print(&costs.map(|cost| format!("\n{cost}\n")).collect::<String>());
+            return self.print_text(&costs.map(|cost| format!("\n{cost}\n")).collect::<String>());
         };
-        let described = cycles.described();
-        let lines = described.iter().flat_map(|text| text.lines()).map(format::plain);
-        let lines = lines.chain(cycles.cost());
+        let described = cycles.thread_descriptions();
+        let lines = described.iter().flat_map(|text| text.lines()).map(format::escape_unsafe);
+        let lines = lines.chain(cycles.describe_cost());
         let lines = lines.map(|line| format!("  {line}\n"));
-        self.print(&format!("\ncycles\n{}", lines.collect::<String>()))
+        self.print_text(&format!("\ncycles\n{}", lines.collect::<String>()))
     }
 }

@@ -9,7 +9,7 @@ use punctual_bundle::summary::Summary;
 use punctual_report::export::{self, Format};
 use punctual_report::html;
 use punctual_session::end::EarlierRuns;
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_study::baseline::Baseline;
 use std::fs::OpenOptions;
 use std::io;
@@ -44,12 +44,12 @@ impl FilesBeside {
     ///
     /// # Errors
     /// The one that cannot, with the reason.
-    pub fn check(&self) -> Result<(), Failure> {
+    pub fn check_files(&self) -> Result<(), Failure> {
         check_report(self.report.as_deref())?;
-        self.baseline().map_or(Ok(()), |baseline| baseline.check())?;
+        self.baseline().map_or(Ok(()), |baseline| baseline.check_directory())?;
         for (option, path) in [("--junit", &self.junit), ("--lava", &self.lava)] {
             if let Some(path) = path {
-                refuse(path, option)?;
+                check_file_writable(path, option)?;
             }
         }
         Ok(())
@@ -63,8 +63,9 @@ impl FilesBeside {
         for (path, format) in [(&self.junit, Format::Junit), (&self.lava, Format::Lava)] {
             let Some(path) = path else { continue };
             let mut bytes = Vec::new();
-            let made = export::export(bundle, format, &mut bytes).map_err(Failure::failed);
-            outputs.add(made.and_then(|()| output::write_to(Some(path), &bytes)));
+            let export_result =
+                export::export_bundle(bundle, format, &mut bytes).map_err(Failure::failed);
+            outputs.add(export_result.and_then(|()| output::write_to(Some(path), &bytes)));
         }
     }
 
@@ -73,8 +74,8 @@ impl FilesBeside {
     ///
     /// # Errors
     /// The bundle or the records cannot be read or written.
-    pub fn hold(&self, bundle: &Path) -> Result<Option<Summary>, Failure> {
-        self.baseline().map(|baseline| baseline.hold(bundle)).transpose()
+    pub fn compare_with_baseline(&self, bundle: &Path) -> Result<Option<Summary>, Failure> {
+        self.baseline().map(|baseline| baseline.compare_bundle(bundle)).transpose()
     }
 
     /// The baseline, as the end of a run takes it.
@@ -92,12 +93,12 @@ impl FilesBeside {
 
 /// Checks the page alone.
 pub fn check_report(file: Option<&Path>) -> Result<(), Failure> {
-    can_write_pages(file)?;
-    file.map_or(Ok(()), |path| refuse(path, "--report"))
+    check_page_support(file)?;
+    file.map_or(Ok(()), |path| check_file_writable(path, "--report"))
 }
 
 /// Refuses a page if this build makes none.
-pub fn can_write_pages(file: Option<&Path>) -> Result<(), Failure> {
+pub fn check_page_support(file: Option<&Path>) -> Result<(), Failure> {
     match file {
         Some(_) if !html::BUILT => Err(Failure::refused(html::WITHOUT_PAGES)),
         _ => Ok(()),
@@ -108,13 +109,14 @@ pub fn can_write_pages(file: Option<&Path>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Why not.
-pub fn refuse(path: &Path, what: &str) -> Result<(), Failure> {
-    writable(path)
-        .map_err(|why| Failure::refused(format!("cannot write {} ({what}): {why}", shown(path))))
+pub fn check_file_writable(path: &Path, what: &str) -> Result<(), Failure> {
+    test_writability(path).map_err(|why| {
+        Failure::refused(format!("cannot write {} ({what}): {why}", display_path(path)))
+    })
 }
 
 /// Changes nothing: an existing file is opened but not truncated, a missing one is not created.
-fn writable(path: &Path) -> io::Result<()> {
+fn test_writability(path: &Path) -> io::Result<()> {
     match path.metadata() {
         Ok(meta) if meta.is_file() || meta.is_dir() => {
             OpenOptions::new().append(true).open(path).map(drop)
@@ -163,7 +165,7 @@ mod tests {
                 beside.write(&bundle, &mut outputs);
                 let others = (0..names.len()).filter(|file| !full.contains(file));
                 others.for_each(|file| assert!(path(file).metadata().is_ok_and(|of| of.len() > 0)));
-                let Err(why) = outputs.end(exit) else {
+                let Err(why) = outputs.into_ending(exit) else {
                     assert!(full.is_empty());
                     continue;
                 };

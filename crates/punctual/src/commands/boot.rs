@@ -2,12 +2,12 @@
 
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use punctual_core::format::plain;
+use punctual_core::format::escape_unsafe;
 use punctual_host::boot::Trial;
 use punctual_host::boot::once::{BootMachine, BootStatus, TrialProgress};
 use punctual_host::files::Root;
 use punctual_host::isolate::check_rights;
-use punctual_host::journal::{JournalDirectory, JournalLock, lock};
+use punctual_host::journal::{JournalDirectory, JournalLock, acquire_lock};
 
 /// Boot this machine once with another kernel or other parameters
 ///
@@ -94,93 +94,97 @@ struct BootRestoreArgs {
 /// Runs the subcommand.
 pub fn run(args: BootArgs) -> Ending {
     match args.action {
-        BootAction::Status(args) => status(&args),
-        BootAction::Once(args) => once(args),
-        BootAction::Verify(args) => verify(&args),
-        BootAction::Restore(args) => restore(&args),
+        BootAction::Status(args) => run_status(&args),
+        BootAction::Once(args) => run_once(args),
+        BootAction::Verify(args) => run_verify(&args),
+        BootAction::Restore(args) => run_restore(&args),
     }
 }
 
 /// A trial that is not taken back, for the end of `isolate undo`.
 pub fn report_trial() {
-    if BootMachine::system().has_trial() {
-        output::say("note: a trial of a boot is not taken back: `punctual boot restore` does it\n");
+    if BootMachine::from_system().has_trial() {
+        output::print_stderr(
+            "note: a trial of a boot is not taken back: `punctual boot restore` does it\n",
+        );
     }
 }
 
 /// One process changes the boot at a time.
-fn alone() -> Result<JournalLock, Failure> {
-    check_rights(&Root::system()).map_err(Failure::refused)?;
-    lock(&JournalDirectory::system()).map_err(Failure::refused)
+fn lock_boot() -> Result<JournalLock, Failure> {
+    check_rights(&Root::from_system()).map_err(Failure::refused)?;
+    acquire_lock(&JournalDirectory::from_system()).map_err(Failure::refused)
 }
 
-fn status(args: &BootStatusArgs) -> Ending {
-    show(&BootMachine::system().status()?, args.json)?;
+fn run_status(args: &BootStatusArgs) -> Ending {
+    print_boot_status(&BootMachine::from_system().read_status()?, args.json)?;
     Ok(Exit::Done)
 }
 
-fn show(status: &BootStatus, json: bool) -> Result<(), Failure> {
+fn print_boot_status(status: &BootStatus, json: bool) -> Result<(), Failure> {
     match json {
         true => Ok(output::print_json(status)?),
-        false => Ok(output::print(&described(status))?),
+        false => Ok(output::print_stdout(&format_boot_status(status))?),
     }
 }
 
-fn once(args: BootOnceArgs) -> Ending {
-    let _alone = alone()?;
-    let machine = BootMachine::system();
+fn run_once(args: BootOnceArgs) -> Ending {
+    let _alone = lock_boot()?;
+    let machine = BootMachine::from_system();
     let trial = Trial { kernel: args.kernel, add: args.add, remove: args.remove };
-    let restart = machine.once(&trial, args.no_fallback)?;
-    if let Some(hang) = machine.status()?.hang.filter(|_| !args.json) {
-        output::say(&format!("note: a trial that hangs before user space is ended by {hang}\n"));
+    let restart = machine.request_trial(&trial, args.no_fallback)?;
+    if let Some(hang) = machine.read_status()?.hang.filter(|_| !args.json) {
+        output::print_stderr(&format!(
+            "note: a trial that hangs before user space is ended by {hang}\n"
+        ));
     }
     if args.json {
         output::print_json(&serde_json::json!({ "restart": restart }))?;
     }
     if args.reboot {
-        machine.restart(restart)?;
+        machine.restart_machine(restart)?;
     }
     if args.json || args.reboot {
         return Ok(Exit::Done);
     }
-    output::print(&format!("the next boot is the trial: {}\n", shell_words::join(restart)))?;
+    output::print_stdout(&format!("the next boot is the trial: {}\n", shell_words::join(restart)))?;
     Ok(Exit::Done)
 }
 
-fn verify(args: &BootVerifyArgs) -> Ending {
-    let _alone = alone()?;
-    show(&BootMachine::system().verify()?, args.json)?;
+fn run_verify(args: &BootVerifyArgs) -> Ending {
+    let _alone = lock_boot()?;
+    print_boot_status(&BootMachine::from_system().verify_boot()?, args.json)?;
     Ok(Exit::Done)
 }
 
-fn restore(args: &BootRestoreArgs) -> Ending {
-    let _alone = alone()?;
-    let machine = BootMachine::system();
-    let before = machine.status()?.trial.map(|trial| trial.progress);
-    let (any, not_done) = machine.restore()?;
+fn run_restore(args: &BootRestoreArgs) -> Ending {
+    let _alone = lock_boot()?;
+    let machine = BootMachine::from_system();
+    let before = machine.read_status()?.trial.map(|trial| trial.progress);
+    let (any, not_done) = machine.revert_trials()?;
     let mut text: String =
-        not_done.iter().map(|why| format!("not reverted: {}\n", plain(why))).collect();
+        not_done.iter().map(|why| format!("not reverted: {}\n", escape_unsafe(why))).collect();
     text += match (any, not_done.is_empty()) {
         (false, _) => "no trial was requested\n",
         (true, true) => "every file is as before\n",
         (true, false) => "the rest is reverted; the journal stays\n",
     };
-    output::print(&text)?;
+    output::print_stdout(&text)?;
     if !not_done.is_empty() {
         return Ok(Exit::Failed);
     }
     if before == Some(TrialProgress::Running) {
         match args.reboot {
-            true => machine.restart(&machine.usual_restart())?,
-            false => output::print("this boot is still the trial: reboot to leave it\n")?,
+            true => machine.restart_machine(&machine.usual_restart())?,
+            false => output::print_stdout("this boot is still the trial: reboot to leave it\n")?,
         }
     }
     Ok(Exit::Done)
 }
 
-fn described(status: &BootStatus) -> String {
+fn format_boot_status(status: &BootStatus) -> String {
     let mut text = String::new();
-    let mut line = |what: &str, is: &str| text += &format!("{what:<12} {}\n", plain(is));
+    let mut line = |what: &str, is: &str| text += &format!("{what:<12} {}\n", escape_unsafe(is));
     line("boot loader", status.loader.as_deref().unwrap_or("none that boots an entry once"));
     status.reasons.iter().for_each(|why| line("", why));
     if let Some(way_back) = &status.way_back {

@@ -1,13 +1,13 @@
 //! The bundle of a command, and how to show it. A trace of another tool is converted to one.
 
 use crate::exit::Failure;
-use crate::output::{self, colored};
+use crate::output::{self, is_colored};
 use punctual_bundle::Bundle;
 use punctual_bundle::import::ImportQuestions;
 use punctual_core::{Nanos, SeriesRequirement};
 use punctual_report::terminal::ShowOptions;
 use punctual_session::cycles::CycleOptions;
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_session::traces::{self, Converted, TraceOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,12 +36,12 @@ pub struct CycleArgs {
 
 impl CycleArgs {
     /// Whether any option is set.
-    pub fn any(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         self.thread.is_some() || self.deadline.is_some() || !self.require.is_empty()
     }
 
     /// The options for the import of figures.
-    pub fn asked(&self) -> ImportQuestions {
+    pub fn import_questions(&self) -> ImportQuestions {
         ImportQuestions {
             thread: self.thread.clone(),
             deadline: self.deadline,
@@ -50,7 +50,7 @@ impl CycleArgs {
     }
 
     /// The options for the search for cycles.
-    pub fn options(&self) -> CycleOptions {
+    pub fn cycle_options(&self) -> CycleOptions {
         CycleOptions {
             thread: self.thread.clone(),
             deadline: self.deadline,
@@ -68,18 +68,18 @@ pub fn or_newest(named: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
     if !named.is_empty() {
         return Ok(named);
     }
-    let newest = newest(Path::new(".")).ok_or_else(|| {
+    let newest = newest_bundle(Path::new(".")).ok_or_else(|| {
         Failure::refused(
             "no bundle is named, and there is none in the current directory: name one, or measure \
              with `punctual run`, `measure` or `attach`",
         )
     })?;
-    output::say(&format!("{}: the newest bundle here\n", shown(&newest)));
+    output::print_stderr(&format!("{}: the newest bundle here\n", display_path(&newest)));
     Ok(vec![newest])
 }
 
 /// The bundle in a directory that was begun last.
-fn newest(directory: &Path) -> Option<PathBuf> {
+fn newest_bundle(directory: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(directory).ok()?.take(ENTRIES).flatten();
     let bundle = |entry: std::fs::DirEntry| {
         let header = entry.path().join("bundle.json");
@@ -91,29 +91,32 @@ fn newest(directory: &Path) -> Option<PathBuf> {
 
 /// Opens a bundle, or converts a trace of another tool (`-`: standard input). A missing one is a
 /// wrong request.
-pub fn open(path: &Path) -> Result<Bundle, Failure> {
+pub fn open_bundle(path: &Path) -> Result<Bundle, Failure> {
     open_with(path, &CycleArgs::default()).map(|(bundle, _)| bundle)
 }
 
-/// Like [`open`], with options for a trace's cycles; also returns the result of the conversion.
+/// Like [`open_bundle`], with options for a trace's cycles; also returns the result of the
+/// conversion.
 pub fn open_with(path: &Path, args: &CycleArgs) -> Result<(Bundle, Option<Converted>), Failure> {
     if !traces::is_trace(path) {
         return Ok((Bundle::open(path).map_err(Failure::refused)?, None));
     }
-    made(|directory| traces::import(path, directory, None, args.options()))
-        .map(|(bundle, converted)| (bundle, Some(converted)))
+    make_temporary_bundle(|directory| {
+        traces::import_trace(path, directory, None, args.cycle_options())
+    })
+    .map(|(bundle, converted)| (bundle, Some(converted)))
 }
 
 /// The cycles in the recording of a bundle, as a separate bundle.
 pub fn cycles_of(bundle: &Bundle, args: &CycleArgs) -> Result<(Bundle, Converted), Failure> {
     let name = bundle.manifest.experiment.clone();
     let origin = bundle.manifest.origin.clone();
-    let options = TraceOptions { name, origin, cycles: args.options() };
-    made(|directory| traces::cycles_of(bundle, directory, options))
+    let options = TraceOptions { name, origin, cycles: args.cycle_options() };
+    make_temporary_bundle(|directory| traces::cycles_of(bundle, directory, options))
 }
 
 /// Makes a bundle that lasts as long as this process.
-fn made(
+fn make_temporary_bundle(
     make: impl FnOnce(&Path) -> Result<Converted, Failure>,
 ) -> Result<(Bundle, Converted), Failure> {
     let cannot = |why| Failure::failed(format!("cannot make a temporary directory: {why}"));
@@ -131,7 +134,7 @@ pub fn remove_temporary() {
 
 /// Opens a bundle to show or export it; detects damaged samples, too.
 pub fn open_checked(path: &Path) -> Result<Bundle, Failure> {
-    let mut bundle = open(path)?;
+    let mut bundle = open_bundle(path)?;
     bundle.check_samples();
     Ok(bundle)
 }
@@ -144,9 +147,9 @@ pub fn show_options_of(bundle: &Bundle) -> ShowOptions {
 /// The options for standard output.
 pub fn show_options() -> ShowOptions {
     ShowOptions {
-        width: output::width(),
+        width: output::terminal_width(),
         whole: output::terminal_size(io::stdout()).is_none(),
-        color: colored(&io::stdout()),
+        color: is_colored(&io::stdout()),
         ..ShowOptions::default()
     }
 }

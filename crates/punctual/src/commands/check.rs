@@ -6,8 +6,8 @@ use super::bundle::show_options;
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_core::CpuSet;
-use punctual_core::format::plain;
-use punctual_core::words::{nearest, suggestion};
+use punctual_core::format::escape_unsafe;
+use punctual_core::words::{format_suggestion, nearest_word};
 use punctual_host::check::{self, Context, RuleResult, RuleVerdict};
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{check_rights, parse_cpus_on};
@@ -68,40 +68,40 @@ pub struct CheckArgs {
 /// Runs the rules, then applies fixes or prints the results.
 pub fn run(args: CheckArgs) -> Ending {
     if let Some(rule) = &args.explain {
-        return explain(rule);
+        return explain_rule(rule);
     }
-    let asked = RightsAsked { pid: args.pid, comm: args.comm, command: args.command };
-    if asked.is_any() {
-        return rights::run(&asked, args.json);
+    let rights_request = RightsAsked { pid: args.pid, comm: args.comm, command: args.command };
+    if rights_request.is_any() {
+        return rights::report_rights(&rights_request, args.json);
     }
-    let files = Root::system();
-    let context = Context::new(&files, cpus(&files, args.cpus.as_deref())?);
-    let results = check::run(&context);
+    let files = Root::from_system();
+    let context = Context::new(&files, parse_present_cpus(&files, args.cpus.as_deref())?);
+    let results = check::evaluate_all(&context);
     if args.fix {
-        return fix(&files, &results, args.dry_run);
+        return apply_fixes(&files, &results, args.dry_run);
     }
     let document = serde_json::json!({ "rules": results });
     let printed = if args.json {
         output::print_json(&document)
     } else {
         let rules = CheckRule::read(&document).unwrap_or_default();
-        output::print(&terminal::checks(&rules, &show_options()))
+        output::print_stdout(&terminal::show_checks(&rules, &show_options()))
     };
-    let fails = fails(&results, args.fail_on.as_deref());
-    exit::after(printed, if fails { Exit::NotMet } else { Exit::Done })
+    let fails = exceeds_limit(&results, args.fail_on.as_deref());
+    exit::ending_of_output(printed, if fails { Exit::NotMet } else { Exit::Done })
 }
 
-fn explain(rule: &str) -> Ending {
-    let text = check::explain(rule).ok_or_else(|| {
-        let near = suggestion(nearest(rule, check::rules().map(|rule| rule.id)));
-        Failure::refused(format!("there is no rule `{}`{near}", plain(rule)))
+fn explain_rule(rule: &str) -> Ending {
+    let text = check::explain_rule(rule).ok_or_else(|| {
+        let near = format_suggestion(nearest_word(rule, check::all_rules().map(|rule| rule.id)));
+        Failure::refused(format!("there is no rule `{}`{near}", escape_unsafe(rule)))
     })?;
-    output::print(&text)?;
+    output::print_stdout(&text)?;
     Ok(Exit::Done)
 }
 
 /// The requested CPUs. A rule handles an offline one; a missing one is an error.
-fn cpus(files: &Root, text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
+fn parse_present_cpus(files: &Root, text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let cpus = parse_cpus_on(files, text).map_err(Failure::refused)?;
     if cpus.is_empty() {
@@ -120,7 +120,7 @@ fn cpus(files: &Root, text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
     }
 }
 
-fn fails(results: &[RuleResult], limit: Option<&str>) -> bool {
+fn exceeds_limit(results: &[RuleResult], limit: Option<&str>) -> bool {
     let worst_allowed = match limit {
         Some("advice") => RuleVerdict::Advice,
         Some("warning") => RuleVerdict::Warning,
@@ -137,7 +137,7 @@ fn fails(results: &[RuleResult], limit: Option<&str>) -> bool {
 }
 
 /// Applies the writes of every rule that is not satisfied.
-fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
+fn apply_fixes(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
     let unsatisfied = results
         .iter()
         .filter(|result| !matches!(result.verdict, RuleVerdict::Ok | RuleVerdict::Unknown));
@@ -150,7 +150,7 @@ fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
         })
         .collect();
     if requested.is_empty() {
-        output::print(
+        output::print_stdout(
             "nothing to fix at run time; `punctual check` shows what needs a reboot or other \
              hardware\n",
         )?;
@@ -158,30 +158,39 @@ fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
     }
     if dry_run {
         let lines = requested.iter().map(|one| {
-            format!("{:<28} write `{}` to {}\n", one.step, plain(&one.value), plain(&one.path))
+            format!(
+                "{:<28} write `{}` to {}\n",
+                one.step,
+                escape_unsafe(&one.value),
+                escape_unsafe(&one.path)
+            )
         });
-        output::print(&lines.collect::<String>())?;
+        output::print_stdout(&lines.collect::<String>())?;
         return Ok(Exit::Done);
     }
     check_rights(files).map_err(Failure::refused)?;
-    let applied = Journal::apply_writes(&JournalDirectory::system(), files, &requested)
+    let applied = Journal::apply_writes(&JournalDirectory::from_system(), files, &requested)
         .map_err(Failure::failed)?;
-    output::print(&format_applied(&applied))?;
-    let all = applied.iter().all(|one| one.effect.has_requested_value());
-    Ok(if all { Exit::Done } else { Exit::Failed })
+    output::print_stdout(&format_applied(&applied))?;
+    let all_applied = applied.iter().all(|one| one.effect.has_requested_value());
+    Ok(if all_applied { Exit::Done } else { Exit::Failed })
 }
 
 fn format_applied(applied: &[StepResult]) -> String {
     let line = |one: &StepResult| {
         let what = match &one.effect {
-            ChangeResult::Changed { old, now } => format!("`{}` → `{}`", plain(old), plain(now)),
+            ChangeResult::Changed { old, now } => {
+                format!("`{}` → `{}`", escape_unsafe(old), escape_unsafe(now))
+            }
             ChangeResult::Already => "already set".to_owned(),
-            ChangeResult::Ignored { value } => format!("the kernel kept `{}`", plain(value)),
+            ChangeResult::Ignored { value } => {
+                format!("the kernel kept `{}`", escape_unsafe(value))
+            }
             ChangeResult::Refused { why, .. } | ChangeResult::HalfMade { why } => {
-                format!("refused: {}", plain(why))
+                format!("refused: {}", escape_unsafe(why))
             }
         };
-        format!("{:<28} {}: {what}\n", one.step, plain(&one.path))
+        format!("{:<28} {}: {what}\n", one.step, escape_unsafe(&one.path))
     };
     let changed =
         applied.iter().filter(|one| matches!(one.effect, ChangeResult::Changed { .. })).count();

@@ -9,7 +9,7 @@ use punctual_bundle::comparison::Comparison;
 use punctual_bundle::{Bundle, RanUnder};
 use punctual_report::naming::{self, BundleIdentity};
 use punctual_report::{document, export, sentence};
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_stats::compare::gate::{DifferenceGate, GateKind, GateLimit};
 use punctual_stats::compare::{self, CompareOptions, SideInput};
 use std::path::PathBuf;
@@ -68,20 +68,20 @@ fn match_of(text: &str) -> Result<(String, String), String> {
 
 /// Opens the bundles, compares them, prints the result and checks the requirements.
 pub fn run(args: CompareArgs) -> Ending {
-    super::beside::can_write_pages(args.html.as_deref())?;
+    super::beside::check_page_support(args.html.as_deref())?;
     // Bundles made from tables exist until the end.
-    let mut made = Vec::new();
-    let sides = open_sides(&args, &mut made)?;
+    let mut table_bundles = Vec::new();
+    let sides = open_sides(&args, &mut table_bundles)?;
     let inputs: Vec<SideInput> = sides
         .iter()
-        .zip(names(&args, &sides))
+        .zip(side_names(&args, &sides))
         .map(|(runs, label)| SideInput {
             label,
             runs: runs.iter().map(|(name, bundle)| (name.clone(), bundle)).collect(),
         })
         .collect();
     let gates = |limits: &[GateLimit], kind: GateKind| {
-        limits.iter().map(|limit| limit.gate(kind)).collect::<Vec<DifferenceGate>>()
+        limits.iter().map(|limit| limit.into_gate(kind)).collect::<Vec<DifferenceGate>>()
     };
     let gates = [
         gates(&args.fail_if_worse, GateKind::FailIfWorse),
@@ -89,11 +89,11 @@ pub fn run(args: CompareArgs) -> Ending {
     ]
     .concat();
     let options = CompareOptions { gates, matches: args.matches.clone() };
-    let mut comparison = compare::compare(&inputs, &options).map_err(Failure::refused)?;
+    let mut comparison = compare::compare_sides(&inputs, &options).map_err(Failure::refused)?;
     comparison.answer = Some(sentence::answer_of(&comparison));
     let mut outputs = Outputs::default();
     write(&args, &comparison, &mut outputs);
-    outputs.end(Exit::of_word(comparison.verdict))
+    outputs.into_ending(Exit::of_word(comparison.verdict))
 }
 
 /// The runs of a side, each with its given name.
@@ -102,7 +102,7 @@ type NamedRuns = Vec<(String, Bundle)>;
 fn open_sides(args: &CompareArgs, made: &mut Vec<StoredRuns>) -> Result<Vec<NamedRuns>, Failure> {
     let mut side = |paths: &[PathBuf]| -> Result<NamedRuns, Failure> {
         let Some(directory) = &args.tables else {
-            let named = |path: &PathBuf| Ok((shown(path).to_string(), open_checked(path)?));
+            let named = |path: &PathBuf| Ok((display_path(path).to_string(), open_checked(path)?));
             return paths.iter().map(named).collect();
         };
         let mut runs = Vec::new();
@@ -126,28 +126,29 @@ fn open_sides(args: &CompareArgs, made: &mut Vec<StoredRuns>) -> Result<Vec<Name
     [&args.a, &args.b].into_iter().map(|paths| side(paths)).collect()
 }
 
-fn names(args: &CompareArgs, sides: &[NamedRuns]) -> Vec<String> {
+fn side_names(args: &CompareArgs, sides: &[NamedRuns]) -> Vec<String> {
     let phases = [
         phase_of(args.matches.iter().map(|(one, _)| one)),
         phase_of(args.matches.iter().map(|(_, other)| other)),
     ];
     let identity = |(k, runs): (usize, &NamedRuns)| {
-        let of_run = |(name, bundle): &(String, Bundle)| identity(name, bundle);
-        let shared = BundleIdentity::together(&runs.iter().map(of_run).collect::<Vec<_>>());
+        let of_run = |(name, bundle): &(String, Bundle)| identity_of_bundle(name, bundle);
+        let shared = BundleIdentity::from_runs(&runs.iter().map(of_run).collect::<Vec<_>>());
         // Runs of tables are named by their selection.
-        let path = if args.tables.is_some() { selection(args, k) } else { shared.path.clone() };
+        let path =
+            if args.tables.is_some() { format_selection(args, k) } else { shared.path.clone() };
         BundleIdentity { phase: phases[k.min(1)].clone(), path, ..shared }
     };
-    naming::distinct(&sides.iter().enumerate().map(identity).collect::<Vec<_>>())
+    naming::distinct_names(&sides.iter().enumerate().map(identity).collect::<Vec<_>>())
 }
 
-fn selection(args: &CompareArgs, side: usize) -> String {
+fn format_selection(args: &CompareArgs, side: usize) -> String {
     let words = match side {
         _ if args.a.is_empty() => std::slice::from_ref(&args.bundles[side]),
         0 => &args.a,
         _ => &args.b,
     };
-    let words: Vec<String> = words.iter().map(|one| shown(one).to_string()).collect();
+    let words: Vec<String> = words.iter().map(|one| display_path(one).to_string()).collect();
     words.join(" ")
 }
 
@@ -159,26 +160,27 @@ fn phase_of<'a>(mut series: impl Iterator<Item = &'a String>) -> Option<String> 
 }
 
 /// An unreadable document gives no names.
-fn identity(name: &str, bundle: &Bundle) -> BundleIdentity {
+fn identity_of_bundle(name: &str, bundle: &Bundle) -> BundleIdentity {
     BundleIdentity {
         path: name.to_owned(),
-        kernel: RanUnder::of(bundle).release().map(str::to_owned),
+        kernel: RanUnder::from_bundle(bundle).kernel_release().map(str::to_owned),
         machine: bundle.manifest.machine.clone(),
         phase: None,
     }
 }
 
 fn write(args: &CompareArgs, comparison: &Comparison, outputs: &mut Outputs) {
-    let document = document::comparison(comparison);
+    let document = document::build_comparison_document(comparison);
     if let Some(path) = &args.html {
-        let page = document.page().map_err(Failure::failed);
+        let page = document.render_page().map_err(Failure::failed);
         outputs.add(page.and_then(|page| output::write_to(Some(path), page.as_bytes())));
     }
     if let Some(path) = &args.junit {
         let mut xml = Vec::new();
-        let made = export::write_junit_of_gates(comparison, &mut xml).map_err(Failure::failed);
-        outputs.add(made.and_then(|()| output::write_to(Some(path), &xml)));
+        let junit_result =
+            export::write_junit_of_gates(comparison, &mut xml).map_err(Failure::failed);
+        outputs.add(junit_result.and_then(|()| output::write_to(Some(path), &xml)));
     }
-    let text = |options: &_| document.terminal(options);
-    outputs.add(printing::print(comparison, args.json, text, &[]));
+    let text = |options: &_| document.to_terminal_text(options);
+    outputs.add(printing::print_document(comparison, args.json, text, &[]));
 }

@@ -18,7 +18,7 @@ pub struct ConvertArgs {
 
 /// Reads one format and prints the other.
 pub fn run(args: ConvertArgs) -> Ending {
-    let experiment = request::load(&args.file, args.allow_unknown)?.experiment;
-    output::print(&experiment.to_toml())?;
+    let experiment = request::load_experiment(&args.file, args.allow_unknown)?.experiment;
+    output::print_stdout(&experiment.to_toml())?;
     Ok(Exit::Done)
 }

@@ -7,7 +7,7 @@ mod request;
 
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
-use crate::output::colored;
+use crate::output::is_colored;
 use counters::{KernelCounts, RequestedCounters};
 use live::Live;
 use process::CountedProcess;
@@ -53,7 +53,7 @@ pub struct CountArgs {
     duration: Option<Nanos>,
     /// Also print the rate per second in each interval: a line on standard error
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1, require_equals = true,
-          default_missing_value = "1s", value_parser = interval)]
+          default_missing_value = "1s", value_parser = parse_interval)]
     live: Option<Nanos>,
     /// Print JSON in the format punctual-counts/1 (docs/reference/count.md)
     #[arg(long)]
@@ -78,15 +78,15 @@ const MIN_LIVE_INTERVAL: Nanos = Nanos(200_000_000);
 /// Opens the counters, runs the command or follows the process, reads them.
 pub fn run(args: CountArgs) -> Ending {
     if args.events == ["list"] {
-        output::print(&request::list())?;
+        output::print_stdout(&request::list_events())?;
         return Ok(Exit::Done);
     }
-    let wanted = request::wanted(&args.events)?;
+    let wanted = request::parse_events(&args.events)?;
     let mut counts = match args.pid {
         Some(pid) => of_process(&args, pid, wanted)?,
         None => of_command(&args, wanted)?,
     };
-    punctual_stats::counts::derive(&mut counts);
+    punctual_stats::counts::derive_rates(&mut counts);
     match (&args.output, args.json) {
         (Some(path), _) => {
             let text = serde_json::to_string_pretty(&counts).map_err(Failure::failed)?;
@@ -96,30 +96,30 @@ pub fn run(args: CountArgs) -> Ending {
         (None, false) => {
             let width = output::terminal_size(io::stderr()).map_or(100, |(columns, _)| columns);
             let options =
-                ShowOptions { width, color: colored(&io::stderr()), ..ShowOptions::default() };
-            output::say(&terminal::counts(&counts, &options));
+                ShowOptions { width, color: is_colored(&io::stderr()), ..ShowOptions::default() };
+            output::print_stderr(&terminal::show_counts(&counts, &options));
         }
     }
     exit::of_code(counts.exit_code.unwrap_or(0))
 }
 
 fn of_command(args: &CountArgs, wanted: Vec<WantedCount>) -> Result<CommandCounts, Failure> {
-    let program = command::find(&args.command)?.ok_or_else(|| {
+    let program = command::find_command(&args.command)?.ok_or_else(|| {
         Failure::refused("nothing to count: punctual count -- COMMAND …, or a process with --pid")
     })?;
-    let user = command::user(args.user.as_deref())?;
+    let user = command::find_user(args.user.as_deref())?;
     let interrupts = SignalRequests::listen()?;
-    let mut prepared = command::prepared(&program, &args.command, args.json, user.as_ref());
+    let mut prepared = command::prepare_command(&program, &args.command, args.json, user.as_ref());
     // Counters are inherited from the thread that starts the command.
-    let counters = RequestedCounters::open(wanted);
-    let began = clock::monotonic();
+    let counters = RequestedCounters::open_for_programs(wanted);
+    let began = clock::monotonic_now();
     let child = prepared.spawn();
     let child = child
         .map_err(|why| Failure::refused(format!("cannot run `{}`: {why}", args.command[0])))?;
-    let mut meanwhile = Meanwhile::new(args, &counters);
-    let goes_on = || meanwhile.goes_on(&interrupts);
-    let ended = wait(child.id() as i32, goes_on);
-    let wall = clock::monotonic() - began;
+    let mut count_progress = Meanwhile::new(args, &counters);
+    let goes_on = || count_progress.goes_on(&interrupts);
+    let ended = wait_for_command(child.id() as i32, goes_on);
+    let wall = clock::monotonic_now() - began;
     let (exit, used) =
         ended.map_err(|why| Failure::failed(format!("waiting for the command failed: {why}")))?;
     let cpu = CpuTime { total: used.user + used.system, user: used.user, system: used.system };
@@ -127,7 +127,7 @@ fn of_command(args: &CountArgs, wanted: Vec<WantedCount>) -> Result<CommandCount
         schema: COUNTS_SCHEMA.to_owned(),
         command: args.command.clone(),
         pid: None,
-        exit_code: Some(code(exit)),
+        exit_code: Some(exit_code(exit)),
         wall,
         cpu,
         counts: counters.read(&KernelCounts::Wait4(&used)),
@@ -139,30 +139,30 @@ fn of_process(
     pid: u32,
     wanted: Vec<WantedCount>,
 ) -> Result<CommandCounts, Failure> {
-    let mut process = CountedProcess::of(pid)?;
-    let command = process.command();
+    let mut process = CountedProcess::from_pid(pid)?;
+    let command = process.command_line();
     let interrupts = SignalRequests::listen()?;
-    let counters = RequestedCounters::attach(wanted, &process);
-    let began = clock::monotonic();
-    let new = process.begin();
+    let counters = RequestedCounters::attach_to_process(wanted, &process);
+    let began = clock::monotonic_now();
+    let new = process.begin_count();
     if new > 0 {
-        let threads = format::counted(new as u64, "thread");
-        output::say(&format!(
+        let threads = format::count_with_noun(new as u64, "thread");
+        output::print_stderr(&format!(
             "note: {threads} began while the counters were opened, and may not be counted\n"
         ));
     }
-    let mut meanwhile = Meanwhile::new(args, &counters);
-    while process.update() && meanwhile.goes_on(&interrupts) {
+    let mut count_progress = Meanwhile::new(args, &counters);
+    while process.update_reading() && count_progress.goes_on(&interrupts) {
         std::thread::sleep(TICK);
     }
-    let wall = clock::monotonic() - began;
+    let wall = clock::monotonic_now() - began;
     Ok(CommandCounts {
         schema: COUNTS_SCHEMA.to_owned(),
         command,
         pid: Some(pid),
         exit_code: None,
         wall,
-        cpu: process.cpu(),
+        cpu: process.cpu_time(),
         counts: counters.read(&KernelCounts::Proc(&process)),
     })
 }
@@ -175,7 +175,7 @@ struct Meanwhile<'c> {
 
 impl<'c> Meanwhile<'c> {
     fn new(args: &CountArgs, counters: &'c RequestedCounters) -> Meanwhile<'c> {
-        let now = clock::monotonic();
+        let now = clock::monotonic_now();
         Meanwhile {
             live: args.live.map(|every| Live::new(counters, every)),
             end: args.duration.map(|duration| MonotonicNs(now.0.saturating_add(duration.0))),
@@ -184,13 +184,13 @@ impl<'c> Meanwhile<'c> {
 
     /// Shows new counts; false: stop.
     fn goes_on(&mut self, interrupts: &SignalRequests) -> bool {
-        self.live.iter_mut().for_each(Live::tick);
-        !interrupts.end_requested() && self.end.is_none_or(|end| clock::monotonic() < end)
+        self.live.iter_mut().for_each(Live::print_if_due);
+        !interrupts.end_requested() && self.end.is_none_or(|end| clock::monotonic_now() < end)
     }
 }
 
 /// Waits for the command, or asks it to end when the count stops. Ctrl-C has reached it already.
-fn wait(
+fn wait_for_command(
     pid: i32,
     mut goes_on: impl FnMut() -> bool + Send,
 ) -> io::Result<(children::ProcessEnd, children::Used)> {
@@ -202,7 +202,7 @@ fn wait(
             }
             // The process has not been reaped: its id is its own.
             if !over.load(Ordering::Acquire) {
-                let _ = children::send(pid, libc::SIGTERM);
+                let _ = children::send_signal(pid, libc::SIGTERM);
             }
         };
         let forwarding = std::thread::Builder::new().spawn_scoped(scope, forward);
@@ -214,11 +214,11 @@ fn wait(
         }
         ended
     })?;
-    children::collect(pid)
+    children::reap_with_usage(pid)
 }
 
 /// Parses an interval of `--live`.
-fn interval(text: &str) -> Result<Nanos, String> {
+fn parse_interval(text: &str) -> Result<Nanos, String> {
     let every: Nanos = text.parse().map_err(|why| format!("{why}"))?;
     match every >= MIN_LIVE_INTERVAL {
         true => Ok(every),
@@ -227,7 +227,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
 }
 
 /// The exit code as from a shell.
-fn code(exit: children::ProcessEnd) -> u8 {
+fn exit_code(exit: children::ProcessEnd) -> u8 {
     let code = match exit {
         children::ProcessEnd::Status(status) => status,
         children::ProcessEnd::Signal(signal) => 128 + signal,

@@ -5,7 +5,7 @@ use crate::output;
 use clap::ValueEnum;
 use punctual_core::CpuSet;
 use punctual_host::files::Root;
-use punctual_host::isolate::calculate;
+use punctual_host::isolate::calculate_set;
 use serde::Serialize;
 
 /// Convert and combine sets of CPUs: lists, masks, and, or, xor, minus
@@ -49,17 +49,17 @@ struct CpusAnswer {
 
 /// Prints the result.
 pub fn run(args: CpusArgs) -> Ending {
-    let list = calculate(&Root::system(), &args.words).map_err(Failure::refused)?;
+    let list = calculate_set(&Root::from_system(), &args.words).map_err(Failure::refused)?;
     let answer = CpusAnswer { mask: list.to_mask(), count: list.len(), list };
     match args.print {
         _ if args.json => output::print_json(&answer)?,
         None => {
             let CpusAnswer { list, mask, count } = &answer;
-            output::print(&format!("list   {list}\nmask   {mask}\ncount  {count}\n"))?
+            output::print_stdout(&format!("list   {list}\nmask   {mask}\ncount  {count}\n"))?
         }
-        Some(CpusPart::List) => output::print(&format!("{}\n", answer.list))?,
-        Some(CpusPart::Mask) => output::print(&format!("{}\n", answer.mask))?,
-        Some(CpusPart::Count) => output::print(&format!("{}\n", answer.count))?,
+        Some(CpusPart::List) => output::print_stdout(&format!("{}\n", answer.list))?,
+        Some(CpusPart::Mask) => output::print_stdout(&format!("{}\n", answer.mask))?,
+        Some(CpusPart::Count) => output::print_stdout(&format!("{}\n", answer.count))?,
     }
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use super::run::{self, CommonArgs};
 use crate::exit::{Ending, Failure};
 use crate::output;
 use punctual_report::html;
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_session::programs::find_program;
 use punctual_session::request::ExperimentRequest;
 use std::path::{Path, PathBuf};
@@ -39,26 +39,26 @@ pub fn run(args: DemoArgs) -> Ending {
     let own_loads = common.target.is_none() && find_program("stress-ng").is_err();
     let text = if own_loads { with_own_loads()? } else { EXPERIMENT.to_owned() };
     if own_loads {
-        output::say("stress-ng is not installed: using simpler built-in loads\n");
+        output::print_stderr("stress-ng is not installed: using simpler built-in loads\n");
     }
-    let asked = ExperimentRequest::of_text(
+    let demo_request = ExperimentRequest::of_text(
         Path::new("quickstart.toml"),
         text.into_bytes(),
-        &common.options(),
+        &common.run_options(),
     );
     let bundle = common
         .output
-        .get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));
+        .get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", demo_request.stamp)));
     let page = page_beside(bundle);
     if common.beside.report.is_none() && html::BUILT {
         common.beside.report = Some(page);
     }
-    let exit = run::run_experiment(&common, &asked, None)?;
+    let exit = run::run_experiment(&common, &demo_request, None)?;
     if !common.plan && !common.json && !common.exclusion.dry_run {
         if let Some(page) = &common.beside.report {
-            output::print(&format!("page    {}\n", shown(page)))?;
+            output::print_stdout(&format!("page    {}\n", display_path(page)))?;
         }
-        output::print(
+        output::print_stdout(
             "\nnext: `punctual new` writes an experiment of your own; `punctual \
              check` checks the configuration of this system\n",
         )?;
@@ -79,8 +79,11 @@ fn with_own_loads() -> Result<String, Failure> {
         .map_err(|why| Failure::failed(format!("cannot find the path of this program: {why}")))?;
     let program = shell_words::quote(&program.to_string_lossy()).into_owned();
     Ok(OWN_LOADS.iter().fold(EXPERIMENT.to_owned(), |text, (command, own)| {
-        let own = format!("{program} {} {own}", load::ARGUMENT);
-        text.replace(&punctual_plan::text::quoted(command), &punctual_plan::text::quoted(&own))
+        let load_command = format!("{program} {} {own}", load::ARGUMENT);
+        text.replace(
+            &punctual_plan::text::quote_toml(command),
+            &punctual_plan::text::quote_toml(&load_command),
+        )
     }))
 }
 

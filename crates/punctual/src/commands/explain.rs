@@ -2,7 +2,7 @@
 
 use super::answer;
 use super::bundle::{
-    CycleArgs, cycles_of, open, open_with, or_newest, show_options, show_options_of,
+    CycleArgs, cycles_of, open_bundle, open_with, or_newest, show_options, show_options_of,
 };
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
@@ -14,7 +14,7 @@ use punctual_report::export::{self, ExportError};
 use punctual_report::remedies::Rules;
 use punctual_report::terminal;
 use punctual_session::explanation::{self, TraceInstant, Wanted};
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_session::traces::{self, Converted};
 use punctual_study::exact::{self, HowMuch};
 use punctual_study::exact_difference;
@@ -114,39 +114,39 @@ const SHOWN_BY_DEFAULT: usize = 5;
 pub fn run(args: ExplainArgs) -> Ending {
     let named = or_newest(args.bundle.iter().cloned().collect())?;
     if let Some(call) = &args.path {
-        return path(&args, &named[0], call);
+        return print_call_path(&args, &named[0], call);
     }
     let (bundle, converted) = open_with(&named[0], &args.cycles)?;
     if args.exact {
-        return exactly(&args, &bundle);
+        return explain_exactly(&args, &bundle);
     }
     let wanted = Wanted {
         series: args.series,
         pairs: args.pair,
         worst: args.worst,
         min_latency: args.min_latency.unwrap_or(Nanos::ZERO),
-        thread: args.cycles.asked().thread,
+        thread: args.cycles.import_questions().thread,
         at: args.at,
         coincidences: true,
     };
     // That there is no such thread says more than that it has no cycles. A requirement on it is
     // undecided.
-    if args.cycles.asked().requirements.is_empty() {
-        explanation::threads(&bundle, &wanted)?;
+    if args.cycles.import_questions().requirements.is_empty() {
+        explanation::requested_threads(&bundle, &wanted)?;
     }
-    let lines = if args.lines { places(&bundle, args.json)? } else { String::new() };
+    let lines = if args.lines { format_places(&bundle, args.json)? } else { String::new() };
     let explained = match converted {
         Some(converted) => {
             of_trace(&bundle, &wanted, &converted).map(|found| (found, Some(converted)))
         }
-        None => explain(&bundle, &wanted, &args.cycles),
+        None => explain_bundle(&bundle, &wanted, &args.cycles),
     };
     let (explanations, converted) = match explained {
         // A bundle without events has its stacks all the same.
         Err(why) if args.lines && why.exit == Exit::Refused && args.perfetto.is_none() => {
             let mut outputs = Outputs::default();
-            outputs.add(output::print(&(answer_of(&bundle) + &lines)));
-            return outputs.end(Exit::Done);
+            outputs.add(output::print_stdout(&(answer_of(&bundle) + &lines)));
+            return outputs.into_ending(Exit::Done);
         }
         explained => explained?,
     };
@@ -155,54 +155,55 @@ pub fn run(args: ExplainArgs) -> Ending {
         outputs.add(write_perfetto(&bundle, &explanations, path));
     }
     outputs.add(if args.json {
-        output::print_figures(&explanations.document(), bundle.timebase())
+        output::print_figures(&explanations.to_document(), bundle.timebase())
     } else {
-        let checks: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
+        let checks: Option<serde_json::Value> = bundle.read_document("check").unwrap_or_default();
         let shown = args.worst.unwrap_or(SHOWN_BY_DEFAULT);
         let mut text = answer_of(&bundle);
         if let Some(converted) = converted.as_ref().filter(|of| !of.described.is_empty()) {
             text += &format!("{}\n\n", converted.described.join("\n"));
         }
-        let (rules, options) = (Rules::of(checks.as_ref()), show_options_of(&bundle));
-        let samples = terminal::explanations(&explanations, shown, &rules, &options);
+        let (rules, options) = (Rules::from_document(checks.as_ref()), show_options_of(&bundle));
+        let samples = terminal::show_explanations(&explanations, shown, &rules, &options);
         let gap = if lines.is_empty() { "" } else { "\n" };
-        output::print(&(text + &samples + gap + &lines))
+        output::print_stdout(&(text + &samples + gap + &lines))
     });
-    outputs.end(match converted {
-        _ if explanations.contradiction().is_some() => Exit::NoEvidence,
+    outputs.into_ending(match converted {
+        _ if explanations.contradiction_finding().is_some() => Exit::NoEvidence,
         Some(converted) => converted.exit,
         None => Exit::Done,
     })
 }
 
 /// The lines at which the program of a bundle was delayed.
-fn places(bundle: &Bundle, json: bool) -> Result<String, Failure> {
+fn format_places(bundle: &Bundle, json: bool) -> Result<String, Failure> {
     if json {
-        let why = "--lines and --json go together with --exact alone: `punctual show --json` has \
-                   the table `places`";
-        return Err(Failure::refused(why));
+        let refusal = "--lines and --json go together with --exact alone: `punctual show --json` \
+                   has the table `places`";
+        return Err(Failure::refused(refusal));
     }
-    let places = terminal::places(&answer::summarize(bundle), &show_options_of(bundle));
+    let places =
+        terminal::show_places(&answer::summarize_with_answer(bundle), &show_options_of(bundle));
     if places.is_empty() {
-        let why = "no stacks of the program were kept, which --lines needs: `punctual attach` \
+        let refusal = "no stacks of the program were kept, which --lines needs: `punctual attach` \
                    keeps them; --exact has the lines of a run in virtual time";
-        return Err(Failure::refused(why));
+        return Err(Failure::refused(refusal));
     }
     Ok(places)
 }
 
 /// The answer of a bundle with samples, before their explanations.
 fn answer_of(bundle: &Bundle) -> String {
-    if bundle.series().next().is_none() {
+    if bundle.all_series().next().is_none() {
         return String::new();
     }
-    let summary = answer::summarize(bundle);
-    let delayed_by = punctual_report::answer::known(&summary).delayed_by;
+    let summary = answer::summarize_with_answer(bundle);
+    let delayed_by = punctual_report::answer::known_answer(&summary).delayed_by;
     let which = match delayed_by.is_some_and(|delays| delays.source.is_some()) {
         true => "What follows divides the time by recorded events alone.\n",
         false => "",
     };
-    format!("{}{which}\n", terminal::answer(&summary, &show_options_of(bundle)))
+    format!("{}{which}\n", terminal::show_answer(&summary, &show_options_of(bundle)))
 }
 
 /// Explains the moments of a trace. Why there are no cycles says more than that there is nothing to
@@ -212,7 +213,7 @@ fn of_trace(
     wanted: &Wanted,
     converted: &Converted,
 ) -> Result<Explanations, Failure> {
-    let explanations = explanation::open(bundle, wanted);
+    let explanations = explanation::explain_samples(bundle, wanted);
     match (&converted.none, explanations) {
         (Some(why), found) if wanted.at.is_none() => match found {
             Ok(found) if !found.samples.is_empty() => Ok(found),
@@ -232,7 +233,7 @@ fn no_cycles(why: String, exit: Exit) -> Failure {
 
 /// Explains the samples or intervals of a bundle; for a recording without any, or on request, the
 /// cycles found in it.
-fn explain(
+fn explain_bundle(
     bundle: &Bundle,
     wanted: &Wanted,
     cycles: &CycleArgs,
@@ -242,7 +243,7 @@ fn explain(
         let explanations = explanation::of_cycles(&found, bundle, wanted)?;
         Ok((explanations, Some(converted)))
     };
-    if cycles.any() {
+    if cycles.has_any() {
         let (found, converted): (Explanations, Option<Converted>) = of_cycles(cycles)?;
         let Some(Converted { none: Some(why), exit, .. }) = &converted else {
             return Ok((found, converted));
@@ -253,7 +254,7 @@ fn explain(
             .map(|found| (found, converted.clone()))
             .ok_or_else(|| no_cycles(why.clone(), *exit));
     }
-    match explanation::open(bundle, wanted) {
+    match explanation::explain_samples(bundle, wanted) {
         Ok(explanations) => Ok((explanations, None)),
         Err(why) if explanation::may_have_cycles(bundle, wanted) => match of_cycles(cycles) {
             Ok((explanations, Some(converted))) if converted.none.is_none() => {
@@ -267,23 +268,26 @@ fn explain(
 
 /// The result of a run with --exact, for users.
 pub fn exactly_of(directory: &Path) -> Result<String, Failure> {
-    let bundle = open(directory)?;
-    let document: Option<ExactDocument> = bundle.document(EXACT_MEMBER).map_err(Failure::failed)?;
-    let show =
-        |document| terminal::exact(&document, exact::SHOWN_SAMPLES, &show_options_of(&bundle));
+    let bundle = open_bundle(directory)?;
+    let document: Option<ExactDocument> =
+        bundle.read_document(EXACT_MEMBER).map_err(Failure::failed)?;
+    let show = |document| {
+        terminal::show_exact_samples(&document, exact::SHOWN_SAMPLES, &show_options_of(&bundle))
+    };
     Ok(document.map_or(String::new(), show))
 }
 
 /// Replays the run, and shows the executed instructions.
-fn exactly(args: &ExplainArgs, bundle: &Bundle) -> Ending {
+fn explain_exactly(args: &ExplainArgs, bundle: &Bundle) -> Ending {
     let worst = args.worst.unwrap_or(exact::WORST);
     let wanted = HowMuch { worst, lines: args.lines };
-    let messages = output::messages(args.json);
+    let messages = output::stderr_messages(args.json);
     let document = match &args.against {
-        None => exact::explain(bundle, wanted, messages)?,
+        None => exact::explain_bundle(bundle, wanted, messages)?,
         Some(other) => {
-            let here = exact_difference::known(bundle, wanted, messages)?;
-            exact_difference::compare(bundle, here, other, messages)?
+            let own_explanation =
+                exact_difference::explanation_of_bundle(bundle, wanted, messages)?;
+            exact_difference::compare_explanations(bundle, own_explanation, other, messages)?
         }
     };
     let mut outputs = Outputs::default();
@@ -300,19 +304,23 @@ fn exactly(args: &ExplainArgs, bundle: &Bundle) -> Ending {
     let shown = args.worst.unwrap_or(exact::SHOWN_SAMPLES);
     outputs.add(match args.json {
         true => output::print_figures(&document, bundle.timebase()),
-        false => output::print(&terminal::exact(&document, shown, &show_options_of(bundle))),
+        false => output::print_stdout(&terminal::show_exact_samples(
+            &document,
+            shown,
+            &show_options_of(bundle),
+        )),
     });
-    outputs.end(Exit::Done)
+    outputs.into_ending(Exit::Done)
 }
 
 /// The functions of one system call.
-fn path(args: &ExplainArgs, place: &Path, call: &str) -> Ending {
+fn print_call_path(args: &ExplainArgs, place: &Path, call: &str) -> Ending {
     let found = match traces::is_trace(place) {
-        true => CallPath::median(traces::call_paths(place, call)?),
+        true => CallPath::median_path(traces::call_paths(place, call)?),
         false => {
             let wanted = HowMuch { worst: args.worst.unwrap_or(exact::WORST), lines: false };
-            let (bundle, messages) = (open(place)?, output::messages(args.json));
-            exact_difference::known(&bundle, wanted, messages)?.call_path(call)
+            let (bundle, messages) = (open_bundle(place)?, output::stderr_messages(args.json));
+            exact_difference::explanation_of_bundle(&bundle, wanted, messages)?.call_path(call)
         }
     };
     let found = found.ok_or_else(|| {
@@ -320,31 +328,33 @@ fn path(args: &ExplainArgs, place: &Path, call: &str) -> Ending {
             "{} shows no call of {} from its begin to its end\nhelp: measure it in virtual time: \
              `punctual measure syscall -s call=read -s period=1ms --target vm:6.12`; or record the \
              tracer function_graph of a task that makes it",
-            shown(place),
-            shown(Path::new(call))
+            display_path(place),
+            display_path(Path::new(call))
         ))
     })?;
     let mut outputs = Outputs::default();
     outputs.add(match args.json {
         true => output::print_json(&found),
-        false => output::print(&terminal::call_path(&found, &show_options())),
+        false => output::print_stdout(&terminal::call_path(&found, &show_options())),
     });
-    outputs.end(Exit::Done)
+    outputs.into_ending(Exit::Done)
 }
 
 /// The worst sample of each series, to follow the figures of a run or a bundle. Empty without
 /// windows.
-pub fn brief(bundle: &Bundle) -> String {
+pub fn brief_explanation(bundle: &Bundle) -> String {
     if bundle.windows.is_none() {
         return String::new();
     }
     let wanted = Wanted { worst: Some(1), ..Wanted::default() };
-    let Ok(explanations) = explanation::open(bundle, &wanted) else { return String::new() };
+    let Ok(explanations) = explanation::explain_samples(bundle, &wanted) else {
+        return String::new();
+    };
     let text = terminal::worst_explained(&explanations, &show_options_of(bundle));
     if text.is_empty() {
         return text;
     }
-    format!("\n{text}  details: punctual explain {}\n", shown(&bundle.directory))
+    format!("\n{text}  details: punctual explain {}\n", display_path(&bundle.directory))
 }
 
 /// The events of all windows as one trace, with the breakdown of each sample.
@@ -353,9 +363,9 @@ fn write_perfetto(
     explanations: &Explanations,
     path: &Path,
 ) -> Result<(), Failure> {
-    let environment = RanUnder::of(bundle);
+    let environment = RanUnder::from_bundle(bundle);
     output::stream_to(Some(path), |out| {
-        export::export_explained(explanations, bundle.timebase(), environment.release(), out)
+        export::export_explained(explanations, bundle.timebase(), environment.kernel_release(), out)
             .map_err(|error| match error {
                 ExportError::Write(error) => error.into(),
                 other => Failure::failed(other),

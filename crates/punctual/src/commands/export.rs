@@ -8,7 +8,7 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::{Bundle, RanUnder};
 use punctual_report::export::{self, ExportError, Format, KcidbOptions, RecordingInput};
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -50,8 +50,8 @@ fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
         .iter()
         .map(|format| PossibleValue::new(format.name()).help(format.description()));
     PossibleValuesParser::new(values).map(|name| {
-        let known = Format::ALL.iter().copied().find(|format| format.name() == name);
-        known.expect("clap lets only the listed names through")
+        let chosen_format = Format::ALL.iter().copied().find(|format| format.name() == name);
+        chosen_format.expect("clap lets only the listed names through")
     })
 }
 
@@ -80,8 +80,8 @@ pub fn run(args: ExportArgs) -> Ending {
         ));
     }
     let submission = KcidbOptions::new(args.origin, args.build).map_err(Failure::refused)?;
-    let all: Vec<&Bundle> = bundles.iter().collect();
-    let one = || all.first().copied().filter(|_| all.len() == 1);
+    let all_bundles: Vec<&Bundle> = bundles.iter().collect();
+    let one = || all_bundles.first().copied().filter(|_| all_bundles.len() == 1);
     match (args.output, one()) {
         (Some(directory), Some(bundle)) if args.format.is_several_files() => {
             write_files(bundle, args.format, &directory)?
@@ -97,8 +97,8 @@ pub fn run(args: ExportArgs) -> Ending {
         }
         (output, _) => {
             let mut bytes = Vec::new();
-            export::export_together(&all, args.format, &mut bytes).map_err(|error| {
-                match all.len() {
+            export::export_together(&all_bundles, args.format, &mut bytes).map_err(|error| {
+                match all_bundles.len() {
                     1 => Failure::failed(error),
                     _ => Failure::refused(error),
                 }
@@ -117,15 +117,15 @@ pub fn run(args: ExportArgs) -> Ending {
 
 /// A recording may be larger than memory: it is streamed.
 fn write_recording(bundle: &Bundle, format: Format, output: Option<&Path>) -> Result<(), Failure> {
-    punctual_session::playback::readable(bundle)?;
-    let Some(opened) = punctual_session::playback::open(bundle) else {
-        return export::export(bundle, format, &mut io::sink()).map_err(Failure::failed);
+    punctual_session::playback::check_readable(bundle)?;
+    let Some(opened) = punctual_session::playback::open_recording(bundle) else {
+        return export::export_bundle(bundle, format, &mut io::sink()).map_err(Failure::failed);
     };
-    let environment = RanUnder::of(bundle);
+    let environment = RanUnder::from_bundle(bundle);
     let input = RecordingInput {
         recorded: &opened.recorded,
         names: opened.names(),
-        release: environment.release(),
+        release: environment.kernel_release(),
         timebase: bundle.timebase(),
     };
     output::stream_to(output, |out| {
@@ -137,8 +137,9 @@ fn write_recording(bundle: &Bundle, format: Format, output: Option<&Path>) -> Re
 }
 
 fn write_files(bundle: &Bundle, format: Format, directory: &Path) -> Result<(), Failure> {
-    std::fs::create_dir(directory)
-        .map_err(|why| Failure::refused(format!("cannot create {}: {why}", shown(directory))))?;
+    std::fs::create_dir(directory).map_err(|why| {
+        Failure::refused(format!("cannot create {}: {why}", display_path(directory)))
+    })?;
     for (name, bytes) in export::export_files(bundle, format).map_err(Failure::failed)? {
         output::write_to(Some(&directory.join(name)), &bytes)?;
     }

@@ -1,13 +1,13 @@
 //! `punctual import`: converts another tool's results to a bundle.
 
 use super::answer;
-use super::bundle::{CycleArgs, open, show_options_of};
+use super::bundle::{CycleArgs, open_bundle, show_options_of};
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
-use punctual_bundle::import::{ImportOptions, Tool, import};
+use punctual_bundle::import::{ImportOptions, Tool, import_results};
 use punctual_report::terminal;
 use punctual_session::cycles::CycleOptions;
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_session::traces::{self, Converted, TraceOptions};
 use std::fs::File;
 use std::io::Read;
@@ -61,13 +61,13 @@ pub fn run(args: ImportArgs) -> Ending {
     let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let stem = stem.ok_or_else(|| Failure::refused("this file has no name: add --output DIR"))?;
     let directory = args.output.unwrap_or_else(|| PathBuf::from(format!("punctual-{stem}")));
-    let cycles = args.cycles.options();
+    let cycles = args.cycles.cycle_options();
     let is_dir = args.file.is_dir();
     let is_trace = traces::is_trace(&args.file)
-        && (is_dir || traces::recognizes(&args.file) && !is_tracer_table(&args.file));
+        && (is_dir || traces::is_foreign_trace(&args.file) && !is_tracer_table(&args.file));
     let what = if is_trace { "a trace" } else { "a directory" };
     let refused = |option: &str, why: &str| {
-        Failure::refused(format!("{option} {why}, and {} is {what}", shown(&args.file)))
+        Failure::refused(format!("{option} {why}, and {} is {what}", display_path(&args.file)))
     };
     if args.from.is_some() && is_dir {
         return Err(refused("--from", "names the tool that wrote a file of results"));
@@ -77,47 +77,52 @@ pub fn run(args: ImportArgs) -> Ending {
     }
     let converted = match args.from {
         None if is_trace => {
-            Some(traces::import(&args.file, &directory, args.name.clone(), cycles)?)
+            Some(traces::import_trace(&args.file, &directory, args.name.clone(), cycles)?)
         }
         None if is_dir => Some(of_recording(&args.file, &directory, args.name.clone(), cycles)?),
         _ => None,
     };
     if let Some(converted) = converted {
-        output::say(&format!("{}\n", converted.described.join("\n")));
+        output::print_stderr(&format!("{}\n", converted.described.join("\n")));
         let said = say_answer(&directory, &args.cycles);
-        let named = output::print(&format!("{}\n", shown(&directory)));
+        let named = output::print_stdout(&format!("{}\n", display_path(&directory)));
         let exit = match converted.none {
             Some(why) if converted.exit == Exit::Done => {
-                output::say(&format!("{why}\n"));
+                output::print_stderr(&format!("{why}\n"));
                 if converted.has_moments { Exit::Done } else { Exit::Failed }
             }
             _ => converted.exit,
         };
-        return exit::after(said.and(named), exit);
+        return exit::ending_of_output(said.and(named), exit);
     }
-    let cannot_read = |why| Failure::refused(format!("cannot read {}: {why}", shown(&args.file)));
+    let cannot_read =
+        |why| Failure::refused(format!("cannot read {}: {why}", display_path(&args.file)));
     let mut input = File::open(&args.file).map_err(cannot_read)?;
     let options = ImportOptions {
         name: args.name.unwrap_or(stem),
         from: args.from,
         nanoseconds: args.nanoseconds,
-        asked: args.cycles.asked(),
+        asked: args.cycles.import_questions(),
     };
-    let summary = import(&mut input, &directory, &options, punctual_stats::summarize)
-        .map_err(|why| Failure::refused(format!("{}: {why}", shown(&args.file))))?;
+    let summary =
+        import_results(&mut input, &directory, &options, punctual_stats::summarize_bundle)
+            .map_err(|why| Failure::refused(format!("{}: {why}", display_path(&args.file))))?;
     let said = say_answer(&directory, &args.cycles);
-    let named = output::print(&format!("{}\n", shown(&directory)));
+    let named = output::print_stdout(&format!("{}\n", display_path(&directory)));
     // A tool that stopped or failed was imported nevertheless.
     let is_judged = !options.asked.requirements.is_empty();
-    exit::after(said.and(named), if is_judged { summary.verdict.exit() } else { Exit::Done })
+    exit::ending_of_output(
+        said.and(named),
+        if is_judged { summary.verdict.to_exit() } else { Exit::Done },
+    )
 }
 
 /// Prints the answer, if options request one.
 fn say_answer(directory: &Path, asked: &CycleArgs) -> Result<(), Failure> {
-    if asked.any() {
-        let bundle = open(directory)?;
-        let summary = answer::summarize(&bundle);
-        output::say(&terminal::answer(&summary, &show_options_of(&bundle)));
+    if asked.has_any() {
+        let bundle = open_bundle(directory)?;
+        let summary = answer::summarize_with_answer(&bundle);
+        output::print_stderr(&terminal::show_answer(&summary, &show_options_of(&bundle)));
     }
     Ok(())
 }
@@ -137,7 +142,7 @@ fn of_recording(
     name: Option<String>,
     cycles: CycleOptions,
 ) -> Result<Converted, Failure> {
-    let bundle = open(path)?;
+    let bundle = open_bundle(path)?;
     let name = name.unwrap_or_else(|| bundle.manifest.experiment.clone());
     let origin = format!("import: {}", bundle.manifest.origin);
     traces::cycles_of(&bundle, directory, TraceOptions { name, origin, cycles })

@@ -11,7 +11,7 @@ mod unit;
 
 use crate::exit::Ending;
 use crate::output;
-use punctual_host::isolate::{JournalState, Pending, pending};
+use punctual_host::isolate::{JournalState, Pending, pending_journals};
 use punctual_host::journal::record::ChangePurpose;
 
 /// Reserve CPUs for real-time tasks, and release them
@@ -52,13 +52,13 @@ pub fn run(args: IsolateArgs) -> Ending {
 
 /// Reports, at the start of another command, changes that a killed process left behind.
 pub fn report_leftovers() {
-    leftovers().iter().for_each(|left| output::say(&format!("note: {left}\n")));
+    describe_leftovers().iter().for_each(|left| output::print_stderr(&format!("note: {left}\n")));
 }
 
 /// `None` without leftovers, or without the right to see them.
-fn leftovers() -> Option<String> {
-    let (files, store) = journals::system();
-    let left = pending(&store, &files).ok()?.into_iter().find(Pending::is_leftover)?;
+fn describe_leftovers() -> Option<String> {
+    let (files, store) = journals::system_journals();
+    let left = pending_journals(&store, &files).ok()?.into_iter().find(Pending::is_leftover)?;
     let what = match left.purpose {
         Some(ChangePurpose::Fix) => "`check --fix`",
         Some(ChangePurpose::Tuning) => "`tune`",

@@ -51,7 +51,7 @@ fn with_values(page: &str, command: &Command) -> String {
     let Some((before, rest)) = page.split_once(HEAD) else { return page.to_owned() };
     let after = rest.find(".SH ").map_or("", |at| &rest[at..]);
     let mut synopsis =
-        format!("\\fB{}\\fR", roff(command.get_bin_name().unwrap_or(command.get_name())));
+        format!("\\fB{}\\fR", escape_roff(command.get_bin_name().unwrap_or(command.get_name())));
     // Options first, then positional arguments; those after `--` last.
     let (positional, options): (Vec<&Arg>, Vec<&Arg>) = command
         .get_arguments()
@@ -69,12 +69,12 @@ fn with_values(page: &str, command: &Command) -> String {
 
 fn in_synopsis(arg: &Arg) -> String {
     let short = arg.get_short().map(|short| format!("\\-{short}"));
-    let flag = arg.get_long().map(|long| format!("\\-\\-{}", roff(long))).or(short);
+    let flag = arg.get_long().map(|long| format!("\\-\\-{}", escape_roff(long))).or(short);
     let names = arg
         .get_value_names()
         .unwrap_or_default()
         .iter()
-        .map(|name| format!("\\fI{}\\fR", roff(name)));
+        .map(|name| format!("\\fI{}\\fR", escape_roff(name)));
     let value = names.collect::<Vec<_>>().join(" ");
     let dashes = if arg.is_last_set() { "\\-\\- " } else { "" };
     let text = match flag {
@@ -82,14 +82,14 @@ fn in_synopsis(arg: &Arg) -> String {
         Some(flag) => format!("\\fB{flag}\\fR"),
         None => format!("{dashes}{value}"),
     };
-    let many = arg.get_num_args().is_some_and(|values| values.max_values() > 1)
+    let is_repeatable = arg.get_num_args().is_some_and(|values| values.max_values() > 1)
         || matches!(arg.get_action(), ArgAction::Append) && arg.is_positional();
-    let text = if many { format!("{text}...") } else { text };
+    let text = if is_repeatable { format!("{text}...") } else { text };
     if arg.is_required_set() { text } else { format!("[{text}]") }
 }
 
 /// Escaped hyphens in roff are minus signs: text copied from the page works.
-fn roff(text: &str) -> String {
+fn escape_roff(text: &str) -> String {
     text.replace('-', "\\-")
 }
 

@@ -1,6 +1,6 @@
 //! `punctual measure`: a quick answer to one question, as an experiment of one measure.
 
-use super::run::{self, CommonArgs, Cyclictest, in_toml, pair};
+use super::run::{self, CommonArgs, Cyclictest, in_toml, parse_setting};
 use crate::exit::Ending;
 use punctual_plan::{Word, WorkloadKind};
 use punctual_session::request::ExperimentRequest;
@@ -14,10 +14,10 @@ const DURATION: &str = "5s";
 #[command(after_help = after_help())]
 pub struct MeasureArgs {
     /// The kind of measurement (see below)
-    #[arg(value_name = "NAME", value_parser = kind)]
+    #[arg(value_name = "NAME", value_parser = parse_kind)]
     kind: WorkloadKind,
     /// A parameter of the kind, as in an experiment file; can be repeated
-    #[arg(long = "set", short, value_name = "KEY=VALUE", value_parser = pair)]
+    #[arg(long = "set", short, value_name = "KEY=VALUE", value_parser = parse_setting)]
     settings: Vec<(String, String)>,
     /// The CPUs to measure on: a list like 0-2,4, or all
     #[arg(long, value_name = "CPUS")]
@@ -63,33 +63,37 @@ fn after_help() -> String {
     )
 }
 
-pub fn kind(word: &str) -> Result<WorkloadKind, String> {
-    let known = WorkloadKind::WORDS.iter().map(|(word, _)| *word);
+pub fn parse_kind(word: &str) -> Result<WorkloadKind, String> {
+    let known_words = WorkloadKind::WORDS.iter().map(|(word, _)| *word);
     WorkloadKind::from_word(word).ok_or_else(|| {
-        match punctual_core::words::nearest(word, known.clone()) {
+        match punctual_core::words::nearest_word(word, known_words.clone()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("known are {}", known.collect::<Vec<_>>().join(", ")),
+            None => format!("known are {}", known_words.collect::<Vec<_>>().join(", ")),
         }
     })
 }
 
 /// Writes the requested experiment, and runs it.
 pub fn run(args: MeasureArgs) -> Ending {
-    let text = experiment(&args);
+    let text = format_experiment(&args);
     let name = format!("{}.toml", args.kind.word());
     run::run_experiment(
         &args.common,
-        &ExperimentRequest::of_text(Path::new(&name), text.into_bytes(), &args.common.options()),
+        &ExperimentRequest::of_text(
+            Path::new(&name),
+            text.into_bytes(),
+            &args.common.run_options(),
+        ),
         None,
     )
 }
 
 /// The experiment in TOML: errors in it are reported as in any other.
-fn experiment(args: &MeasureArgs) -> String {
+fn format_experiment(args: &MeasureArgs) -> String {
     let mut text = format!("[[measure]]\nkind = \"{}\"\n", args.kind.word());
     let has_length =
         args.duration.is_some() || args.count.is_some() || args.cyclictest.has_length();
-    let claimed = args.common.exclusion.needed().map(|time| time.to_string());
+    let claimed = args.common.exclusion.needed_time().map(|time| time.to_string());
     let default = (!has_length).then(|| claimed.unwrap_or_else(|| DURATION.to_owned()));
     let duration = args.duration.as_ref().or(default.as_ref());
     let quoted =
@@ -108,7 +112,7 @@ fn experiment(args: &MeasureArgs) -> String {
             text += &format!("{key} = [{}]\n", list.join(", "));
         }
     }
-    for (key, value) in args.cyclictest.settings() {
+    for (key, value) in args.cyclictest.measure_settings() {
         text += &format!("{key} = {value}\n");
     }
     for (key, value) in &args.settings {
@@ -118,5 +122,5 @@ fn experiment(args: &MeasureArgs) -> String {
 }
 
 fn in_quotes(value: &str) -> String {
-    punctual_plan::text::quoted(value)
+    punctual_plan::text::quote_toml(value)
 }

@@ -11,7 +11,7 @@ use punctual_core::CpuSet;
 use punctual_plan::Plan;
 use punctual_session::continuing::Continuation;
 use punctual_session::end::Further;
-use punctual_session::messages::{Listener, shown};
+use punctual_session::messages::{Listener, display_path};
 use punctual_session::options::RunOptions;
 use punctual_session::request::ExperimentRequest;
 use punctual_session::run::watcher::RunWatcher;
@@ -29,7 +29,8 @@ const MOST_BUNDLES: usize = 10_000;
 /// A tool's name, and what this program does by it with the words that follow.
 type Served = (&'static str, fn(&[String]) -> ExitCode);
 
-const TOOLS: [Served; 2] = [("cyclictest", cyclictest::serve), ("systress", systress::serve)];
+const TOOLS: [Served; 2] =
+    [("cyclictest", cyclictest::run_as_cyclictest), ("systress", systress::run_as_systress)];
 
 /// Runs an experiment with the watcher that `begin` makes for its plan.
 fn carry_out(
@@ -40,13 +41,13 @@ fn carry_out(
     begin: impl FnOnce(&Plan) -> Result<Box<dyn RunWatcher>, Failure>,
 ) -> Result<(Plan, Exit, Bundle), Failure> {
     let (loaded, plan) = asked.resolve(messages)?;
-    let plan = run.apply(plan, online)?;
+    let plan = run.apply_to(plan, online)?;
     let mut watcher = begin(&plan)?;
     let further = Further { continuation: None::<Continuation>, baseline: None };
     let differs = option_env!("PUNCTUAL_DIFFERS");
     let context = RunContext { metrics: None, further, attached: None, differs, messages };
-    let finished = session::run(&plan, &loaded, context, &mut *watcher);
-    watcher.end();
+    let finished = session::run_plan(&plan, &loaded, context, &mut *watcher);
+    watcher.on_run_end();
     drop(watcher);
     let finished = finished?;
     let bundle = Bundle::open(&finished.directory).map_err(Failure::failed)?;
@@ -54,7 +55,7 @@ fn carry_out(
 }
 
 /// This path, or with a number if a bundle is there: a script may measure several times.
-fn unused(path: PathBuf) -> Result<PathBuf, Failure> {
+fn unused_path(path: PathBuf) -> Result<PathBuf, Failure> {
     let numbered = |number: usize| match number {
         1 => path.clone(),
         number => {
@@ -82,25 +83,25 @@ pub struct NamesArgs {
 
 /// Makes the links; what is there already stays.
 pub fn run(args: NamesArgs) -> Ending {
-    let own = std::env::current_exe()
+    let own_program = std::env::current_exe()
         .map_err(|why| Failure::failed(format!("cannot find this program: {why}")))?;
     let cannot = |place: &Path, why: &dyn std::fmt::Display| {
-        Failure::refused(format!("cannot make {}: {why}", shown(place)))
+        Failure::refused(format!("cannot make {}: {why}", display_path(place)))
     };
     std::fs::create_dir_all(&args.directory).map_err(|why| cannot(&args.directory, &why))?;
     for (name, _) in TOOLS {
         let link = args.directory.join(name);
-        if std::fs::read_link(&link).is_ok_and(|to| to == own) {
+        if std::fs::read_link(&link).is_ok_and(|to| to == own_program) {
             continue;
         }
-        symlink(&own, &link).map_err(|why| cannot(&link, &why))?;
-        output::print(&format!("{}\n", shown(&link)))?;
+        symlink(&own_program, &link).map_err(|why| cannot(&link, &why))?;
+        output::print_stdout(&format!("{}\n", display_path(&link)))?;
     }
     Ok(Exit::Done)
 }
 
 /// What this program does by the name that it was called by; `None` by its own.
-pub fn serve() -> Option<ExitCode> {
+pub fn run_as_tool() -> Option<ExitCode> {
     let mut words = std::env::args_os();
     let called = words.next()?;
     let name = Path::new(&called).file_name().and_then(OsStr::to_str)?;

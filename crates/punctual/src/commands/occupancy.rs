@@ -1,6 +1,6 @@
 //! `punctual occupancy`: CPU usage during a recording, and the waits of threads.
 
-use super::bundle::{open, show_options_of};
+use super::bundle::{open_bundle, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::Bundle;
@@ -35,36 +35,43 @@ pub struct OccupancyArgs {
 
 /// Reads the recording, sums up CPU usage and prints it.
 pub fn run(args: OccupancyArgs) -> Ending {
-    let bundle = open(&args.bundle)?;
-    let opened = playback::required(&bundle)?;
+    let bundle = open_bundle(&args.bundle)?;
+    let opened = playback::require_recording(&bundle)?;
     if args.memory {
-        return memory(&bundle, &opened, args.json);
+        return print_allocators(&bundle, &opened, args.json);
     }
-    if !opened.recorded.covers(Group::Sched) {
+    if !opened.recorded.has_group(Group::Sched) {
         let message = "context switches were not recorded, so CPU usage is unknown: record with \
                        `--events sched`";
         return Err(Failure::refused(message));
     }
-    let (_, document) = opened.counted();
+    let (_, document) = opened.count_events();
     if args.json {
         output::print_figures(&document, bundle.timebase())?;
     } else {
-        output::print(&terminal::occupancy(&document, args.threads, &show_options_of(&bundle)))?;
+        output::print_stdout(&terminal::show_occupancy(
+            &document,
+            args.threads,
+            &show_options_of(&bundle),
+        ))?;
     }
     Ok(Exit::Done)
 }
 
 /// The allocators of a recording.
-fn memory(bundle: &Bundle, opened: &OpenedRecording<'_>, json: bool) -> Ending {
-    if ![Group::Kmalloc, Group::Page].iter().any(|group| opened.recorded.covers(*group)) {
+fn print_allocators(bundle: &Bundle, opened: &OpenedRecording<'_>, json: bool) -> Ending {
+    if ![Group::Kmalloc, Group::Page].iter().any(|group| opened.recorded.has_group(*group)) {
         let message = "requests to the kernel's allocators were not recorded: record with \
                        `--events kmalloc,page`";
         return Err(Failure::refused(message));
     }
-    let of = allocator_use(opened.events());
+    let allocator_document = allocator_use(opened.events());
     match json {
-        true => output::print_json(&of)?,
-        false => output::print(&terminal::allocator(&of, &show_options_of(bundle)))?,
+        true => output::print_json(&allocator_document)?,
+        false => output::print_stdout(&terminal::show_allocator(
+            &allocator_document,
+            &show_options_of(bundle),
+        ))?,
     }
     Ok(Exit::Done)
 }

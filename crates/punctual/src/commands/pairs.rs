@@ -1,6 +1,6 @@
 //! `punctual pairs`: the time between any two points of a recording.
 
-use super::bundle::{open, show_options_of};
+use super::bundle::{open_bundle, show_options_of};
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::Timebase;
@@ -9,7 +9,8 @@ use punctual_core::event::{FunctionId, Group, PointId};
 use punctual_explain::coincidence::KeptIntervals;
 use punctual_explain::pairs::{
     IntervalPair, MatchRule, PairKey, PairMatch, PairRequest, Pairing, PairingOptions,
-    PreparedPairing, RequestTarget, Results, WorstDetail, document, gate, windows,
+    PreparedPairing, RequestTarget, Results, WorstDetail, apply_validity, build_document,
+    worst_windows,
 };
 use punctual_explain::threads::{Coverage, LaneWindows, Tracker, WindowLanes};
 use punctual_report::terminal;
@@ -70,7 +71,7 @@ pub struct PairsArgs {
 
 impl PairsArgs {
     /// All pairs of a bundle, beside the output of a program that was just watched.
-    pub fn aside(
+    pub fn for_watched_bundle(
         bundle: PathBuf,
         limit: Vec<String>,
         worst: usize,
@@ -95,21 +96,21 @@ impl PairsArgs {
 pub fn run(args: PairsArgs) -> Ending {
     let is_of_pairs = args.by.is_some() || args.rule.is_some();
     if is_of_pairs && args.pairs.is_empty() && args.limit.is_empty() {
-        let why = "--by and --rule say how a pair is matched: name one, or a --limit";
-        return Err(Failure::refused(why));
+        let refusal = "--by and --rule say how a pair is matched: name one, or a --limit";
+        return Err(Failure::refused(refusal));
     }
-    let bundle = open(&args.bundle)?;
-    let opened = playback::required(&bundle)?;
+    let bundle = open_bundle(&args.bundle)?;
+    let opened = playback::require_recording(&bundle)?;
     let names = opened.names();
-    let requests = requests(&args, names)?;
+    let requests = pair_requests(&args, names)?;
     let options = PairingOptions { everything: args.pairs.is_empty(), requests };
     let prepared = if PreparedPairing::is_needed(&opened.recorded, &options.requests) {
-        PreparedPairing::of(opened.events(), &options.requests)
+        PreparedPairing::from_events(opened.events(), &options.requests)
     } else {
         PreparedPairing::default()
     };
     if args.calls {
-        list(&args, &opened, bundle.timebase(), options, prepared)?;
+        list_intervals(&args, &opened, bundle.timebase(), options, prepared)?;
         return Ok(Exit::Done);
     }
     let gaps = prepared.gaps.clone();
@@ -117,30 +118,30 @@ pub fn run(args: PairsArgs) -> Ending {
     let everything = options.everything;
     let mut pairing = Pairing::new(options, prepared, names, &opened.recorded);
     let mut intervals = KeptIntervals::default();
-    opened.events().for_each(|event| pairing.push(&event, |found| intervals.found(&found)));
+    opened.events().for_each(|event| pairing.push(&event, |found| intervals.record_match(&found)));
     let mut results = pairing.finish(names);
     keep_wanted(&mut results, &wanted, everything);
     let kept = if args.json { args.worst.max(EXPLAINED) } else { args.worst };
     let detail = WorstDetail { worst: kept, explained: EXPLAINED };
     let coincidences = coincidence::of_pairs(&opened, intervals, &results, &gaps);
-    let lanes = look(&opened, gaps, &windows(&results, detail));
-    let mut document = document(&results, detail, &lanes, names, &opened.recorded);
+    let lanes = window_lanes(&opened, gaps, &worst_windows(&results, detail));
+    let mut document = build_document(&results, detail, &lanes, names, &opened.recorded);
     document.coincidences = coincidences;
-    gate(&mut document, &Validity::of_bundle(&bundle));
-    let text = |options: &_| terminal::pairs(&document, args.worst, options);
+    apply_validity(&mut document, &Validity::of_bundle(&bundle));
+    let text = |options: &_| terminal::show_pairs(&document, args.worst, options);
     let printed = match (args.json, args.aside) {
         (true, _) => output::print_figures(&document, bundle.timebase()),
         (false, true) => {
-            output::say(&text(&show_options_of(&bundle)));
+            output::print_stderr(&text(&show_options_of(&bundle)));
             Ok(())
         }
-        (false, false) => output::print(&text(&show_options_of(&bundle))),
+        (false, false) => output::print_stdout(&text(&show_options_of(&bundle))),
     };
-    exit::after(printed, Exit::of_word(document.verdict))
+    exit::ending_of_output(printed, Exit::of_word(document.verdict))
 }
 
-fn requests(args: &PairsArgs, names: &Names) -> Result<Vec<PairRequest>, Failure> {
-    let by = args
+fn pair_requests(args: &PairsArgs, names: &Names) -> Result<Vec<PairRequest>, Failure> {
+    let pair_key = args
         .by
         .as_deref()
         .and_then(|word| PairKey::ALL.iter().find(|(known, _)| *known == word))
@@ -152,16 +153,16 @@ fn requests(args: &PairsArgs, names: &Names) -> Result<Vec<PairRequest>, Failure
     let rule = rule.map(|(_, rule)| *rule);
     let mut limited = Vec::new();
     for text in &args.limit {
-        match PairRequest::find_limited(text, names, by, rule) {
+        match PairRequest::find_limited(text, names, pair_key, rule) {
             Ok(request) => limited.push(request),
             // The limit was checked before the recording; its events did not occur.
-            Err(why) if args.aside => {
-                output::say(&format!("warning: cannot determine whether `{text}` holds: {why}\n"))
-            }
+            Err(why) if args.aside => output::print_stderr(&format!(
+                "warning: cannot determine whether `{text}` holds: {why}\n"
+            )),
             Err(why) => return Err(Failure::refused(why)),
         }
     }
-    let plain = args.pairs.iter().map(|text| PairRequest::find(text, names, by, rule));
+    let plain = args.pairs.iter().map(|text| PairRequest::from_text(text, names, pair_key, rule));
     let plain: Vec<PairRequest> = plain.collect::<Result<_, _>>().map_err(Failure::refused)?;
     // One with a limit is not reported twice.
     let new =
@@ -171,35 +172,36 @@ fn requests(args: &PairsArgs, names: &Names) -> Result<Vec<PairRequest>, Failure
 
 /// Functions and scopes are matched all or none: drops those not requested.
 fn keep_wanted(results: &mut Results, requests: &[PairRequest], everything: bool) {
-    let asked = |id: &FunctionId| {
+    let is_asked_function = |id: &FunctionId| {
         requests.iter().any(|request| match &request.target {
             RequestTarget::Function { functions, .. } => functions.contains(id),
             _ => false,
         })
     };
-    results.functions.retain(|id, _| everything || asked(id));
-    let asked = |id: &PointId| requests.iter().any(|request| request.target.scope().contains(id));
-    results.scopes.scopes.retain(|id, _| everything || asked(id));
+    results.functions.retain(|id, _| everything || is_asked_function(id));
+    let is_asked_scope =
+        |id: &PointId| requests.iter().any(|request| request.target.scope_points().contains(id));
+    results.scopes.scopes.retain(|id, _| everything || is_asked_scope(id));
 }
 
 /// The tasks that ran in these intervals; empty if the recording does not show it.
-fn look(
+fn window_lanes(
     opened: &OpenedRecording,
     gaps: punctual_explain::gaps::Gaps,
     windows: &[(punctual_core::MonotonicNs, punctual_core::MonotonicNs)],
 ) -> Vec<WindowLanes> {
     let groups = [Group::Sched, Group::Irq, Group::Softirq, Group::Vectors];
-    if windows.is_empty() || !groups.iter().any(|group| opened.recorded.covers(*group)) {
+    if windows.is_empty() || !groups.iter().any(|group| opened.recorded.has_group(*group)) {
         return Vec::new();
     }
-    let coverage = Coverage::of(&opened.recorded, opened.names());
+    let coverage = Coverage::from_recording(&opened.recorded, opened.names());
     let mut tracker = Tracker::new(coverage, gaps, LaneWindows::new(windows.iter().copied()));
     opened.events().for_each(|event| tracker.push(&event));
     tracker.finish().0.finish()
 }
 
 /// Prints one line per interval.
-fn list(
+fn list_intervals(
     args: &PairsArgs,
     opened: &OpenedRecording,
     timebase: Timebase,
@@ -221,17 +223,17 @@ fn list(
         pairing.push(&event, |found| {
             let Some(name) = name_of(&found, &requests, everything, names) else { return };
             let interval = &found.interval;
-            let (tid, task) = (interval.tid(), names.task(interval.tid()));
+            let (tid, task) = (interval.end_tid(), names.task_name(interval.end_tid()));
             trouble = if args.json {
                 writeln!(out, "{}", output::json_line(&serde_json::json!({
                     "name": name, "from": interval.from.at.ns(), "to": interval.to.at.ns(),
-                    "latency": interval.span().ns(), "tid": tid.0, "task": task,
+                    "latency": interval.duration().ns(), "tid": tid.0, "task": task,
                     "value": interval.to.value, "exclusive": found.exclusive, "left": found.left,
                     "timebase": timebase,
                 })))
             } else {
                 let at = interval.from.at - began;
-                let (span, exclusive) = (interval.span(), found.exclusive);
+                let (span, exclusive) = (interval.duration(), found.exclusive);
                 let line =
                     terminal::call_line(at, span, exclusive, tid.0, &task, &name, found.left);
                 writeln!(out, "{line}")
@@ -257,11 +259,11 @@ fn name_of(
         IntervalPair::Scope(id) => Some(point(id.0)),
         IntervalPair::Follows(from, to) => Some(format!("{}->{}", point(from.0), point(to.0))),
         IntervalPair::Function(id) => {
-            let asked = |r: &PairRequest| match &r.target {
+            let names_function = |r: &PairRequest| match &r.target {
                 RequestTarget::Function { functions, .. } => functions.contains(&id),
                 _ => false,
             };
-            let wanted = everything || requests.iter().any(asked);
+            let wanted = everything || requests.iter().any(names_function);
             let name = || {
                 names
                     .functions

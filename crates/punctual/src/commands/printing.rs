@@ -4,7 +4,7 @@ use super::bundle::show_options;
 use crate::exit::Failure;
 use crate::output;
 use punctual_report::terminal::ShowOptions;
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use serde::Serialize;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The document cannot be printed.
-pub fn print<D: Serialize>(
+pub fn print_document<D: Serialize>(
     document: &D,
     json: bool,
     tables: impl FnOnce(&ShowOptions) -> String,
@@ -22,10 +22,10 @@ pub fn print<D: Serialize>(
         return output::print_json(document);
     }
     let mut text = tables(&show_options());
-    let known = places.iter().filter_map(|(what, place)| Some((what, (*place)?)));
-    for (nth, (what, place)) in known.enumerate() {
+    let known_places = places.iter().filter_map(|(what, place)| Some((what, (*place)?)));
+    for (nth, (what, place)) in known_places.enumerate() {
         let gap = if nth == 0 { "\n" } else { "" };
-        text += &format!("{gap}{what:<8}{}\n", shown(place));
+        text += &format!("{gap}{what:<8}{}\n", display_path(place));
     }
-    output::print(&text)
+    output::print_stdout(&text)
 }

@@ -4,7 +4,7 @@ mod lines;
 pub mod target;
 
 use super::pairs;
-use super::trace::{ending, wait, watch};
+use super::trace::{ending, wait_for_end, watch};
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::BundleWriter;
@@ -18,12 +18,12 @@ use punctual_record::Backend;
 use punctual_record::probe::{ProbeRequest, cost};
 use punctual_record::symbols::lines::{LineSpec, SourceLine, resolve_lines};
 use punctual_record::symbols::{
-    Function, FunctionSpec, Site, is_of_kernel, resolve, resolve_in_kernel,
+    Function, FunctionSpec, Site, is_of_kernel, resolve_functions, resolve_in_kernel,
 };
 use punctual_session::command::Command;
 use punctual_session::interrupts::SignalRequests;
 use punctual_session::limits;
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_session::programs::is_there;
 use punctual_session::recording::{self, Recording, RecordingWanted, WantedProbes};
 use punctual_session::request;
@@ -125,35 +125,38 @@ pub struct ProbeArgs {
 /// Finds the functions, attaches the probes, waits, prints.
 pub fn run(args: ProbeArgs) -> Ending {
     let online = request::online_cpus()?;
-    let target = ProbeTarget::of(args.pid, args.everyone, &args.command, args.user.as_deref())?;
+    let target =
+        ProbeTarget::from_arguments(args.pid, args.everyone, &args.command, args.user.as_deref())?;
     if args.lines {
-        return lines::run(&args.functions, &target, args.json);
+        return lines::print_lines(&args.functions, &target, args.json);
     }
-    let (functions, lines) = find(&args.functions, &target)?;
-    limits::check(&args.limit, &names(&functions, &lines), false)?;
+    let (functions, lines) = find_functions(&args.functions, &target)?;
+    limits::check_limits(&args.limit, &limit_names(&functions, &lines), false)?;
     let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
     // A failure to measure the cost means that probes are unavailable.
-    let costs = if in_kernel { cost::measure_in_kernel(&online) } else { cost::measure(&online) };
+    let costs =
+        if in_kernel { cost::measure_in_kernel(&online) } else { cost::measure_costs(&online) };
     let costs = costs.map_err(Failure::refused)?;
     let interrupts = SignalRequests::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-probe-{stamp}")));
-    let writer =
-        BundleWriter::create(&directory, &target.name(), "probe").map_err(Failure::refused)?;
-    let mut unfinished = UnfinishedBundle::of(&directory);
-    let environment = environment::capture(&Root::system());
+    let writer = BundleWriter::create(&directory, &target.bundle_name(), "probe")
+        .map_err(Failure::refused)?;
+    let mut unfinished = UnfinishedBundle::from_directory(&directory);
+    let environment = environment::capture_environment(&Root::from_system());
     writer.write_document("environment", &environment).map_err(Failure::failed)?;
-    let process = target.start(args.json)?;
+    let process = target.start_process(args.json)?;
     let request = ProbeRequest {
-        whose: process.whose(args.children),
+        whose: process.probed_processes(args.children),
         argument: args.argument,
         buffer: 4 << 20,
     };
     let probes = WantedProbes { functions, lines, request, costs };
-    let recording = Recording::start(&directory, wanted(&args, online, process.pid(), probes)?)?;
+    let recording =
+        Recording::start(&directory, wanted_recording(&args, online, process.pid(), probes)?)?;
     watch::report_findings(&recording.findings);
-    let mut command = match process.release() {
+    let mut command = match process.release_command() {
         Ok(command) => command,
         Err(failure) => {
             let _ = recording.stop();
@@ -162,28 +165,36 @@ pub fn run(args: ProbeArgs) -> Ending {
     };
     unfinished.keep();
     let goes_on = || args.pid.is_none_or(is_there);
-    let outcome =
-        wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &goes_on);
+    let outcome = wait_for_end(
+        args.duration,
+        args.quiet,
+        &recording,
+        command.as_mut(),
+        &interrupts,
+        &goes_on,
+    );
     let done = recording.stop()?;
-    let command = command.and_then(Command::ended);
-    let closed = ending::close(writer, done, outcome, command, &args.limit)?;
-    let answer = pairs::run(pairs::PairsArgs::aside(
+    let command = command.and_then(Command::into_end);
+    let closed = ending::close_bundle(writer, done, outcome, command, &args.limit)?;
+    let answer = pairs::run(pairs::PairsArgs::for_watched_bundle(
         directory.clone(),
         args.limit,
         args.worst,
         args.calls,
         args.json,
     ))?;
-    let directory = shown(&directory);
-    output::say(&format!("\nbundle    {directory}\nreport    punctual report {directory}\n"));
-    match (closed.verdict.exit(), answer) {
+    let directory = display_path(&directory);
+    output::print_stderr(&format!(
+        "\nbundle    {directory}\nreport    punctual report {directory}\n"
+    ));
+    match (closed.verdict.to_exit(), answer) {
         (Exit::Done, answer) if answer != Exit::Done => Ok(answer),
-        _ => exit::of_code(ending::code(&closed.verdict, command)),
+        _ => exit::of_code(ending::exit_code(&closed.verdict, command)),
     }
 }
 
 /// The names that limits can use before anything is recorded.
-fn names(functions: &[Function], lines: &[SourceLine]) -> Names {
+fn limit_names(functions: &[Function], lines: &[SourceLine]) -> Names {
     let name = |function: &Function| FunctionName {
         name: function.name.clone(),
         object: function.object.display().to_string(),
@@ -194,7 +205,7 @@ fn names(functions: &[Function], lines: &[SourceLine]) -> Names {
     Names { functions: functions.iter().map(name).collect(), points, ..Names::default() }
 }
 
-fn find(
+fn find_functions(
     words: &[String],
     target: &ProbeTarget,
 ) -> Result<(Vec<Function>, Vec<SourceLine>), Failure> {
@@ -217,8 +228,8 @@ fn find(
     }
     let found = match in_kernel {
         0 => {
-            let files = target.files()?;
-            (resolve(&specs, &files), resolve_lines(&lines, &files))
+            let files = target.searched_files()?;
+            (resolve_functions(&specs, &files), resolve_lines(&lines, &files))
         }
         _ => (resolve_in_kernel(&specs), Ok(Vec::new())),
     };
@@ -250,7 +261,7 @@ impl std::str::FromStr for EventsPid {
     }
 }
 
-fn wanted(
+fn wanted_recording(
     args: &ProbeArgs,
     online: CpuSet,
     probed: Option<u32>,
@@ -265,7 +276,7 @@ fn wanted(
     };
     let pids: Result<Vec<u32>, Failure> = args.events_pid.iter().map(pid).collect();
     Ok(RecordingWanted {
-        events: recording::events(&args.events, &Group::USUAL)?,
+        events: recording::parse_events(&args.events, &Group::USUAL)?,
         insist: false,
         cpus: online.clone(),
         online,

@@ -109,13 +109,13 @@ const NOT_NEEDED: [&str; 2] = ["softirq_raise", "hrtimer_cancel"];
 
 /// Prints the command.
 pub fn run(args: RecipeArgs) -> Ending {
-    output::print(&line(&args)?)?;
+    output::print_stdout(&command_line(&args)?)?;
     Ok(Exit::Done)
 }
 
 /// The tracepoints as system and name; for the vectors of an x86 processor all, by the system
 /// alone.
-fn events(args: &RecipeArgs) -> Vec<(&'static str, &'static str)> {
+fn wanted_tracepoints(args: &RecipeArgs) -> Vec<(&'static str, &'static str)> {
     let is_wanted = |group: &Group| match group {
         Group::Sched => true,
         _ if args.question == Question::Wakeup => false,
@@ -131,8 +131,8 @@ fn events(args: &RecipeArgs) -> Vec<(&'static str, &'static str)> {
     events
 }
 
-fn line(args: &RecipeArgs) -> Result<String, Failure> {
-    let events = events(args);
+fn command_line(args: &RecipeArgs) -> Result<String, Failure> {
+    let events = wanted_tracepoints(args);
     let has_functions = args.question == Question::Function;
     if has_functions && !matches!(args.tool, RecordingTool::TraceCmd | RecordingTool::Tracefs) {
         return Err(Failure::refused(
@@ -143,8 +143,9 @@ fn line(args: &RecipeArgs) -> Result<String, Failure> {
     let seconds = (args.duration.ns().max(0) as u64).div_ceil(1_000_000_000).max(1);
     let x86 = args.machine == RecipeMachine::X86 && args.question != Question::Wakeup;
     let joined = |form: &dyn Fn(&str, &str) -> String, between: &str| {
-        let all: Vec<String> = events.iter().map(|(system, name)| form(system, name)).collect();
-        all.join(between)
+        let event_words: Vec<String> =
+            events.iter().map(|(system, name)| form(system, name)).collect();
+        event_words.join(between)
     };
     Ok(match args.tool {
         RecordingTool::TraceCmd => {
@@ -248,14 +249,14 @@ mod tests {
             RecordingTool::Tracefs,
         ];
         for tool in tools {
-            let text = line(&args(tool, RecipeMachine::X86, false)).unwrap();
+            let text = command_line(&args(tool, RecipeMachine::X86, false)).unwrap();
             let needed = ["sched_switch", "sched_waking", "hrtimer_expire_entry", "irq_vectors"];
             for name in needed {
                 assert!(text.contains(name), "{name}: {text}");
             }
             assert!(text.contains('3') && text.ends_with('\n'), "{text}");
             assert!(!text.contains("irq_vectors:*"), "perf may not record these: {text}");
-            let arm = line(&args(tool, RecipeMachine::Arm64, true)).unwrap();
+            let arm = command_line(&args(tool, RecipeMachine::Arm64, true)).unwrap();
             assert!(!arm.contains("irq_vectors") && !arm.contains("sys_enter"), "{arm}");
             assert!(!arm.contains("--syscall"), "{arm}");
         }
@@ -271,7 +272,7 @@ mod tests {
             RecordingTool::Tracefs,
         ] {
             let of = |question| {
-                line(&RecipeArgs { question, ..args(tool, RecipeMachine::X86, false) })
+                command_line(&RecipeArgs { question, ..args(tool, RecipeMachine::X86, false) })
                     .map_err(|why| format!("{:?}", why.parts))
             };
             let wakeup = of(Question::Wakeup).unwrap();
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn recorded_text_states_its_machine_for_system_call_numbers() {
-        let text = line(&args(RecordingTool::Tracefs, RecipeMachine::X86, false)).unwrap();
+        let text = command_line(&args(RecordingTool::Tracefs, RecipeMachine::X86, false)).unwrap();
         let before = "{ echo \"# machine: $(uname -m)\"; cat trace; } >/tmp/trace.txt;";
         assert!(text.contains(before), "{text}");
     }

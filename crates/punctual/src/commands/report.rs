@@ -1,13 +1,13 @@
 //! `punctual report`: one HTML file about one or several bundles.
 
 use super::bundle::{open_checked, or_newest};
-use super::bundle_page::{IntervalArgs, render};
+use super::bundle_page::{IntervalArgs, render_page};
 use super::{answer, documents};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::{Bundle, Member};
 use punctual_report::{document, html};
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use std::path::{Path, PathBuf};
 
 /// Write one HTML page about bundles, or about a lab, a tuning or a comparison
@@ -49,53 +49,56 @@ enum ReportFormat {
 /// Opens the bundles, writes the page and prints its path.
 pub fn run(args: ReportArgs) -> Ending {
     if args.format == ReportFormat::Markdown {
-        return markdown(or_newest(args.bundles)?, args.output.as_deref());
+        return print_markdown(or_newest(args.bundles)?, args.output.as_deref());
     }
     if !html::BUILT {
         return Err(Failure::refused(html::WITHOUT_PAGES));
     }
     let places = or_newest(args.bundles)?;
     for place in &places {
-        let Some(document) = documents::at(place)? else { continue };
+        let Some(document) = documents::read_document(place)? else { continue };
         if places.len() > 1 || !args.pair.is_empty() || !args.limit.is_empty() {
-            let kind = document.kind();
+            let kind = document.kind_name();
             return Err(Failure::refused(format!(
                 "{} is {kind}: it has a page of its own, without --pair and --limit",
-                shown(place)
+                display_path(place)
             )));
         }
-        let (page, member) = document.page(args.output.as_deref())?;
+        let (page, member) = document.render_page(args.output.as_deref())?;
         return write_or_print(args.output.as_deref(), &member, &page);
     }
     let bundles =
         places.iter().map(|path| open_checked(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
     let intervals = IntervalArgs { pairs: args.pair, limits: args.limit };
-    let page = render(&bundles, &intervals)?;
+    let page = render_page(&bundles, &intervals)?;
     write_or_print(args.output.as_deref(), &bundles[0].member("report.html"), &page)
 }
 
-fn markdown(places: Vec<PathBuf>, file: Option<&Path>) -> Ending {
+fn print_markdown(places: Vec<PathBuf>, file: Option<&Path>) -> Ending {
     let mut texts = Vec::new();
     for place in &places {
-        texts.push(match documents::at(place)? {
-            Some(document) => document.markdown(),
-            None => document::run(&answer::summarize(&open_checked(place)?)).markdown(),
+        texts.push(match documents::read_document(place)? {
+            Some(document) => document.to_markdown(),
+            None => {
+                document::build_run_document(&answer::summarize_with_answer(&open_checked(place)?))
+                    .to_markdown()
+            }
         });
     }
     let text = texts.join("\n");
     match file.filter(|file| *file != Path::new("-")) {
         Some(file) => output::write_to(Some(file), text.as_bytes())?,
-        None => output::print(&text)?,
+        None => output::print_stdout(&text)?,
     }
     Ok(Exit::Done)
 }
 
 fn write_or_print(file: Option<&Path>, member: &Member, page: &str) -> Ending {
     if file == Some(Path::new("-")) {
-        output::print(page)?;
+        output::print_stdout(page)?;
     } else {
         let path = output::write_page(file, member, page)?;
-        output::print(&format!("{}\n", shown(&path)))?;
+        output::print_stdout(&format!("{}\n", display_path(&path)))?;
     }
     Ok(Exit::Done)
 }

@@ -12,19 +12,19 @@ use super::bundle::show_options;
 use super::lab::LabFile;
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::live;
-use crate::output::{self, colored};
+use crate::output::{self, is_colored};
 pub use common::{CalibrationArgs, CommonArgs, EngineArgs};
 pub use cyclictest::Cyclictest;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use punctual_core::Nanos;
 use punctual_plan::overrides::{self, Override};
-use punctual_plan::text::quoted;
+use punctual_plan::text::quote_toml;
 use punctual_plan::{Plan, TargetPlan, lab};
 use punctual_report::{html, terminal};
 use punctual_session::continuing::Continuation;
 use punctual_session::end::Further;
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_session::metrics::MetricsFile;
 use punctual_session::request::{self, ExperimentRequest};
 use punctual_session::run as session;
@@ -55,7 +55,7 @@ pub struct RunArgs {
     #[arg(long)]
     allow_unknown: bool,
     /// Set a key of every [[measure]] of the file, as `--set period=200us`; can be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
     set: Vec<(String, String)>,
     /// Measure this long (overrides durations in the file)
     #[arg(long, value_name = "DURATION")]
@@ -81,23 +81,27 @@ pub fn run(args: RunArgs) -> Ending {
             Failure::failed(format!("cannot watch for the end of process {parent}: {why}"))
         })?;
     }
-    let mut asked =
-        ExperimentRequest::of_file(&args.file, args.allow_unknown, &args.common.options())?;
-    if std::str::from_utf8(&asked.bytes).is_ok_and(lab::is_lab) {
+    let mut experiment_request =
+        ExperimentRequest::of_file(&args.file, args.allow_unknown, &args.common.run_options())?;
+    if std::str::from_utf8(&experiment_request.bytes).is_ok_and(lab::is_lab) {
         return run_lab(&args);
     }
-    asked.bytes =
-        overrides::apply(&args.file, &asked.bytes, &args.overrides()).map_err(Failure::refused)?;
-    run_experiment(&args.common, &asked, args.continued.as_deref())
+    experiment_request.bytes = overrides::apply_overrides(
+        &args.file,
+        &experiment_request.bytes,
+        &args.measure_overrides(),
+    )
+    .map_err(Failure::refused)?;
+    run_experiment(&args.common, &experiment_request, args.continued.as_deref())
 }
 
 /// A lab file is run as `punctual lab run` does.
 fn run_lab(args: &RunArgs) -> Ending {
-    if args.continued.is_some() || !args.overrides().is_empty() {
+    if args.continued.is_some() || !args.measure_overrides().is_empty() {
         return Err(Failure::refused(format!(
             "{} is a lab file: run it with `punctual lab run {0}`, which continues it too; set \
              values in the file",
-            shown(&args.file)
+            display_path(&args.file)
         )));
     }
     let CommonArgs { plan, exact, json, quiet, repeat, .. } = args.common;
@@ -109,12 +113,13 @@ fn run_lab(args: &RunArgs) -> Ending {
 
 impl RunArgs {
     /// The values that the command line sets for the measures in the file.
-    fn overrides(&self) -> Vec<Override> {
-        let claimed = || self.common.exclusion.needed().filter(|_| !self.cyclictest.has_length());
+    fn measure_overrides(&self) -> Vec<Override> {
+        let claimed =
+            || self.common.exclusion.needed_time().filter(|_| !self.cyclictest.has_length());
         let duration = self.duration.or_else(claimed);
-        let duration = duration.map(|of| ("duration".to_owned(), quoted(&of.to_string())));
+        let duration = duration.map(|of| ("duration".to_owned(), quote_toml(&of.to_string())));
         let set = self.set.iter().map(|(key, value)| (key.clone(), in_toml(value)));
-        self.cyclictest.settings().into_iter().chain(duration).chain(set).collect()
+        self.cyclictest.measure_settings().into_iter().chain(duration).chain(set).collect()
     }
 }
 
@@ -130,11 +135,11 @@ pub fn run_experiment(
     asked: &ExperimentRequest,
     continued: Option<&Path>,
 ) -> Ending {
-    match asked.target()? {
+    match asked.target_plan()? {
         TargetPlan::Host => run_locally(args, asked, continued),
         _ if continued.is_some() => Err(Failure::refused(NOT_CONTINUED)),
         _ if args.engine.metrics.is_some() => Err(Failure::refused(NO_METRICS)),
-        _ if args.exclusion.asked().is_some() => Err(Failure::refused(NOT_EXCLUDED)),
+        _ if args.exclusion.requested_exclusion().is_some() => Err(Failure::refused(NOT_EXCLUDED)),
         elsewhere => run_elsewhere(&elsewhere, args, asked),
     }
 }
@@ -146,27 +151,27 @@ fn run_locally(args: &CommonArgs, asked: &ExperimentRequest, continued: Option<&
     if args.exact {
         return Err(Failure::refused(targets::NOT_EXACT));
     }
-    let messages = output::messages(args.quiet);
+    let messages = output::stderr_messages(args.quiet);
     let (loaded, plan) = asked.resolve(messages)?;
     if plan.phases.is_empty() {
         return Err(Failure::refused("nothing to measure"));
     }
-    let mut plan = args.options().apply(plan, &request::online_cpus()?)?;
-    let prepare = |bundle: &Path| Continuation::of(bundle, &mut plan, Some(&loaded));
+    let mut plan = args.run_options().apply_to(plan, &request::online_cpus()?)?;
+    let prepare = |bundle: &Path| Continuation::prepare_plan(bundle, &mut plan, Some(&loaded));
     let continuation = continued.map(prepare).transpose()?.flatten();
     if args.plan {
-        output::print(&plan.describe())?;
+        output::print_stdout(&plan.describe())?;
         return Ok(Exit::Done);
     }
-    let claim = args.exclusion.asked();
+    let claim = args.exclusion.requested_exclusion();
     if let Some(claim) = claim.as_ref().filter(|_| args.exclusion.dry_run) {
-        output::print(&args.exclusion.forecast(claim, &plan))?;
+        output::print_stdout(&args.exclusion.format_forecast(claim, &plan))?;
         return Ok(Exit::Done);
     }
-    destinations::check(args, &plan)?;
-    continuation.as_ref().map(Continuation::begin).transpose()?;
+    destinations::check_destinations(args, &plan)?;
+    continuation.as_ref().map(Continuation::create_part_directory).transpose()?;
     let whole = continuation.as_ref().map(|continuation| continuation.bundle.clone());
-    let mut watcher = live::watcher(args.quiet);
+    let mut watcher = live::stderr_watcher(args.quiet);
     let context = RunContext {
         metrics: args.engine.metrics.clone().map(MetricsFile::new),
         further: Further { continuation, baseline: args.beside.earlier_runs() },
@@ -174,8 +179,8 @@ fn run_locally(args: &CommonArgs, asked: &ExperimentRequest, continued: Option<&
         differs: option_env!("PUNCTUAL_DIFFERS"),
         messages,
     };
-    let finished = session::run(&plan, &loaded, context, &mut *watcher);
-    watcher.end();
+    let finished = session::run_plan(&plan, &loaded, context, &mut *watcher);
+    watcher.on_run_end();
     drop(watcher);
     let (mut finished, mut outputs) = (finished?, Outputs::default());
     outputs.add(finished.trouble.take().map_or(Ok(()), Err));
@@ -183,43 +188,44 @@ fn run_locally(args: &CommonArgs, asked: &ExperimentRequest, continued: Option<&
         // The figures of all parts.
         show_returned(args, whole, &mut outputs);
     } else {
-        outputs.add(show(&mut finished, args.json));
+        outputs.add(print_finished(&mut finished, args.json));
         write_beside(args, &plan, &finished, &mut outputs);
-        outputs.add(close(&finished.summary, args));
+        outputs.add(close_unless_json(&finished.summary, args));
     }
     let measured = whole.as_deref().unwrap_or(&finished.directory);
-    let claimed = claim.map(|claim| exclusion::print(&claim, measured, args.json));
+    let claimed = claim.map(|claim| exclusion::print_exclusion(&claim, measured, args.json));
     let claimed = claimed.and_then(|claimed| outputs.add(claimed)).unwrap_or(Exit::Done);
-    outputs.end(if finished.exit == Exit::Done { claimed } else { finished.exit })
+    outputs.into_ending(if finished.exit == Exit::Done { claimed } else { finished.exit })
 }
 
 /// Runs an experiment on a target other than this process, shows its bundle, and returns the exit
 /// code of the run there.
 fn run_elsewhere(target: &TargetPlan, args: &CommonArgs, asked: &ExperimentRequest) -> Ending {
-    let options = args.options();
-    let remote = RemoteRun::of(target, &options, asked, output::messages(args.quiet))?;
+    let options = args.run_options();
+    let remote =
+        RemoteRun::from_request(target, &options, asked, output::stderr_messages(args.quiet))?;
     if !args.plan {
-        args.beside.check()?;
+        args.beside.check_files()?;
     }
-    let exit = match targets::run(target, &remote)? {
+    let exit = match targets::run_on_target(target, &remote)? {
         Returned::Plan { text, exit } => {
-            output::print(&text)?;
+            output::print_stdout(&text)?;
             return Ok(exit);
         }
         Returned::Bundle(exit) => exit,
     };
     let mut outputs = Outputs::default();
-    let held = outputs.add(args.beside.hold(&remote.output)).flatten();
-    let exit = held.map_or(exit, |held| held.verdict.exit());
+    let compared_summary = outputs.add(args.beside.compare_with_baseline(&remote.output)).flatten();
+    let exit = compared_summary.map_or(exit, |held| held.verdict.to_exit());
     show_returned(args, &remote.output, &mut outputs);
     if args.exact && !args.json {
         let exactly = super::explain::exactly_of(&remote.output);
-        outputs.add(exactly.and_then(|text| output::print(&text)));
+        outputs.add(exactly.and_then(|text| output::print_stdout(&text)));
     }
-    outputs.end(exit)
+    outputs.into_ending(exit)
 }
 
-fn show(finished: &mut FinishedRun, json: bool) -> Result<(), Failure> {
+fn print_finished(finished: &mut FinishedRun, json: bool) -> Result<(), Failure> {
     let bundle = Bundle::open(&finished.directory).ok();
     if let Some(bundle) = &bundle {
         answer::add(bundle, &mut finished.summary);
@@ -227,16 +233,16 @@ fn show(finished: &mut FinishedRun, json: bool) -> Result<(), Failure> {
     if json {
         return output::print_json(&finished.summary);
     }
-    let views = session::views(&finished.phases);
-    output::print(&terminal::show(&finished.summary, &views, &show_options()))?;
+    let views = session::phase_views(&finished.phases);
+    output::print_stdout(&terminal::show_summary(&finished.summary, &views, &show_options()))?;
     if let Some(bundle) = &bundle {
-        output::print(&super::explain::brief(bundle))?;
+        output::print_stdout(&super::explain::brief_explanation(bundle))?;
     }
     name_bundle(&finished.directory)
 }
 
 /// Like [`close_log`], unless figures were requested as JSON.
-pub fn close(summary: &Summary, args: &CommonArgs) -> Result<(), Failure> {
+pub fn close_unless_json(summary: &Summary, args: &CommonArgs) -> Result<(), Failure> {
     match args.json {
         true => Ok(()),
         false => close_log(summary, args.quiet),
@@ -247,23 +253,23 @@ pub fn close(summary: &Summary, args: &CommonArgs) -> Result<(), Failure> {
 /// them above all figures.
 pub fn close_log(summary: &Summary, quiet: bool) -> Result<(), Failure> {
     match quiet || output::terminal_size(std::io::stdout()).is_none() {
-        true => output::print(&terminal::closing(summary, &show_options())),
+        true => output::print_stdout(&terminal::show_closing(summary, &show_options())),
         false => Ok(()),
     }
 }
 
 /// Prints where the bundle is and how to see more of it.
 pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
-    let directory = shown(directory);
+    let directory = display_path(directory);
     let next = if html::BUILT { "report" } else { "show" };
     let bold = |text: &str| {
-        if colored(&std::io::stdout()) {
+        if is_colored(&std::io::stdout()) {
             format!("\u{1b}[1m{text}\u{1b}[0m")
         } else {
             text.to_owned()
         }
     };
-    output::print(&format!(
+    output::print_stdout(&format!(
         "\nbundle  {}\n{next:<6}  {}\n",
         bold(&directory),
         bold(&format!("punctual {next} {directory}"))
@@ -274,19 +280,19 @@ pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
 fn show_returned(args: &CommonArgs, directory: &Path, outputs: &mut Outputs) {
     let opened = Bundle::open(directory).map_err(Failure::failed);
     let Some(bundle) = outputs.add(opened) else { return };
-    let summary = answer::summarize(&bundle);
+    let summary = answer::summarize_with_answer(&bundle);
     outputs.add(show_bundle(args, &bundle, &summary));
     args.beside.write(&bundle, outputs);
-    outputs.add(close(&summary, args));
+    outputs.add(close_unless_json(&summary, args));
 }
 
 fn show_bundle(args: &CommonArgs, bundle: &Bundle, summary: &Summary) -> Result<(), Failure> {
     if args.json {
         return output::print_json(summary);
     }
-    let views = punctual_stats::views(bundle);
-    output::print(&terminal::show(summary, &views, &show_options()))?;
-    output::print(&super::explain::brief(bundle))?;
+    let views = punctual_stats::phase_views(bundle);
+    output::print_stdout(&terminal::show_summary(summary, &views, &show_options()))?;
+    output::print_stdout(&super::explain::brief_explanation(bundle))?;
     name_bundle(&bundle.directory)
 }
 
@@ -297,12 +303,12 @@ fn write_beside(args: &CommonArgs, plan: &Plan, finished: &FinishedRun, outputs:
     args.beside.write(&bundle, outputs);
     let closing = systress::write(plan, &bundle, outputs);
     if let Some(text) = closing.filter(|_| !(args.quiet || args.json)) {
-        outputs.add(output::print(&format!("\n{text}")));
+        outputs.add(output::print_stdout(&format!("\n{text}")));
     }
 }
 
 /// A key and its value, written as KEY=VALUE.
-pub fn pair(text: &str) -> Result<(String, String), String> {
+pub fn parse_setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     match !key.is_empty()
         && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
@@ -325,5 +331,5 @@ pub fn in_toml(value: &str) -> String {
                 .all(|b| b.is_ascii_digit() || b == b'_'))
         || bare.starts_with("0x");
     // A line break would begin another key.
-    if is_toml && !bare.contains(['\n', '\r']) { bare.to_owned() } else { quoted(value) }
+    if is_toml && !bare.contains(['\n', '\r']) { bare.to_owned() } else { quote_toml(value) }
 }

@@ -1,6 +1,6 @@
 //! `punctual sections`: the longest non-preemptible sections of a kernel.
 
-use super::bundle::{open, show_options};
+use super::bundle::{open_bundle, show_options};
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_report::terminal;
@@ -58,10 +58,10 @@ pub struct SectionsArgs {
 
 /// Runs the measurement, and shows the sections.
 pub fn run(args: SectionsArgs) -> Ending {
-    let required = sections::requirements(&args.require)?;
-    let messages = output::messages(args.quiet || args.json);
+    let required = sections::parse_requirements(&args.require)?;
+    let messages = output::stderr_messages(args.quiet || args.json);
     let mut document = match (&args.bundle, &args.kernel) {
-        (Some(bundle), _) => sections::of_bundle(&open(bundle)?, messages)?,
+        (Some(bundle), _) => sections::of_bundle(&open_bundle(bundle)?, messages)?,
         (None, Some(kernel)) => {
             let work = match args.boot {
                 true => GuestWork::Boot,
@@ -71,12 +71,14 @@ pub fn run(args: SectionsArgs) -> Ending {
         }
         (None, None) => return Err(Failure::refused("a bundle or --kernel is required")),
     };
-    let longest = document.longest();
+    let longest = document.longest_section();
     let judged = required.iter().map(|one| one.judge(longest, document.ns_per_instruction));
     document.required = judged.collect();
     let printed = match args.json {
         true => output::print_json(&document),
-        false => output::print(&terminal::sections(&document, args.worst, &show_options())),
+        false => {
+            output::print_stdout(&terminal::show_sections(&document, args.worst, &show_options()))
+        }
     };
-    exit::after(printed, Exit::of_word(document.verdict()))
+    exit::ending_of_output(printed, Exit::of_word(document.overall_verdict()))
 }

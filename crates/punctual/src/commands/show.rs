@@ -1,7 +1,7 @@
 //! `punctual show`: a bundle in the terminal.
 
 use super::answer;
-use super::bundle::{open, open_checked, or_newest, show_options, show_options_of};
+use super::bundle::{open_bundle, open_checked, or_newest, show_options, show_options_of};
 use super::documents;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
@@ -34,40 +34,40 @@ pub struct ShowArgs {
 pub fn run(args: ShowArgs) -> Ending {
     let args = ShowArgs { bundles: or_newest(args.bundles)?, ..args };
     if args.published {
-        return published(&args.bundles);
+        return print_published(&args.bundles);
     }
     if args.lines {
-        return lines(&args.bundles);
+        return print_long_plots(&args.bundles);
     }
     let mut unreadable = None;
     for path in &args.bundles {
-        if let Some(document) = documents::at(path)? {
-            document.print(args.json)?;
+        if let Some(document) = documents::read_document(path)? {
+            document.print_placed(args.json)?;
             continue;
         }
         let bundle = open_checked(path)?;
-        let mut summary = answer::summarize(&bundle);
+        let mut summary = answer::summarize_with_answer(&bundle);
         if args.json {
-            summary.recording = playback::open(&bundle).map(|opened| opened.summary());
+            summary.recording = playback::open_recording(&bundle).map(|opened| opened.to_summary());
             output::print_json(&summary)?;
         } else {
-            output::print(&terminal::show(
+            output::print_stdout(&terminal::show_summary(
                 &summary,
-                &punctual_stats::views(&bundle),
+                &punctual_stats::phase_views(&bundle),
                 &show_options(),
             ))?;
-            output::print(&recording(&bundle))?;
-            output::print(&super::explain::brief(&bundle))?;
+            output::print_stdout(&format_recording(&bundle))?;
+            output::print_stdout(&super::explain::brief_explanation(&bundle))?;
         }
-        unreadable = unreadable.or(playback::readable(&bundle).err());
+        unreadable = unreadable.or(playback::check_readable(&bundle).err());
     }
     unreadable.map_or(Ok(Exit::Done), Err)
 }
 
-fn published(paths: &[PathBuf]) -> Ending {
+fn print_published(paths: &[PathBuf]) -> Ending {
     let mut summaries = Vec::new();
     for path in paths {
-        let summary = punctual_stats::summarize(&open(path)?);
+        let summary = punctual_stats::summarize_bundle(&open_bundle(path)?);
         if summary.published.is_none() {
             return Err(Failure::refused(format!(
                 "{}: its experiment has no section `[published]`",
@@ -76,16 +76,16 @@ fn published(paths: &[PathBuf]) -> Ending {
         }
         summaries.push(summary);
     }
-    output::print(&terminal::published(&summaries, &show_options()))?;
+    output::print_stdout(&terminal::show_published(&summaries, &show_options()))?;
     Ok(Exit::Done)
 }
 
-fn lines(paths: &[PathBuf]) -> Ending {
+fn print_long_plots(paths: &[PathBuf]) -> Ending {
     for path in paths {
-        let bundle = open(path)?;
+        let bundle = open_bundle(path)?;
         let mut plots = Vec::new();
-        for (phase, series) in bundle.series() {
-            let lines = series.lines().map_err(Failure::failed)?;
+        for (phase, series) in bundle.all_series() {
+            let lines = series.load_lines().map_err(Failure::failed)?;
             plots.push((format!("{phase}/{}", series.meta.name), lines));
         }
         if plots.iter().all(|(_, lines)| lines.is_empty()) {
@@ -95,16 +95,16 @@ fn lines(paths: &[PathBuf]) -> Ending {
                 path.display()
             )));
         }
-        output::print(&terminal::long_plot(&plots, &show_options_of(&bundle)))?;
+        output::print_stdout(&terminal::long_plot(&plots, &show_options_of(&bundle)))?;
     }
     Ok(Exit::Done)
 }
 
 /// A summary of a bundle's recording, if it has one.
-pub fn recording(bundle: &Bundle) -> String {
-    let Some(opened) = playback::open(bundle) else { return String::new() };
-    let (tally, occupancy) = opened.counted();
-    terminal::recording(
+pub fn format_recording(bundle: &Bundle) -> String {
+    let Some(opened) = playback::open_recording(bundle) else { return String::new() };
+    let (tally, occupancy) = opened.count_events();
+    terminal::show_recording(
         &opened.recorded,
         &tally,
         occupancy.contradictions,

@@ -4,7 +4,7 @@ use super::run;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::Nanos;
-use punctual_core::format::{duration, plain};
+use punctual_core::format::{duration_text, escape_unsafe};
 use punctual_lab::ssh::{self, Connection, Destination, Leftover};
 use punctual_plan::{LoadOptions, TargetPlan};
 use punctual_session::options::SshOptions;
@@ -86,30 +86,30 @@ struct CleanArgs {
 /// Runs the subcommand.
 pub fn run(args: SshCommandArgs) -> Ending {
     match args.action {
-        SshAction::List(args) => list(&args),
-        SshAction::Fetch(args) => fetch(&args),
-        SshAction::Clean(args) => clean(&args),
+        SshAction::List(args) => list_runs(&args),
+        SshAction::Fetch(args) => fetch_run(&args),
+        SshAction::Clean(args) => clean_runs(&args),
     }
 }
 
 /// The system named by a word of the command line.
-fn destination(word: &str) -> Result<Destination, Failure> {
+fn parse_destination(word: &str) -> Result<Destination, Failure> {
     let word = format!("ssh:{}", word.strip_prefix("ssh:").unwrap_or(word));
-    match punctual_plan::target(Path::new("-"), &[], &LoadOptions::default(), Some(&word)) {
-        Ok(TargetPlan::Ssh(plan)) => Ok(target::destination(&plan)),
+    match punctual_plan::read_target(Path::new("-"), &[], &LoadOptions::default(), Some(&word)) {
+        Ok(TargetPlan::Ssh(plan)) => Ok(target::destination_of_plan(&plan)),
         Ok(_) => Err(Failure::refused(format!("{word} is not another system"))),
         Err(problems) => Err(problems.into()),
     }
 }
 
-fn open(word: &str) -> Result<(Connection, Vec<Leftover>), Failure> {
-    let connection = Connection::open(&destination(word)?).map_err(target::failure)?;
-    let found = ssh::leftovers(&connection).map_err(target::failure)?;
+fn open_connection(word: &str) -> Result<(Connection, Vec<Leftover>), Failure> {
+    let connection = Connection::open(&parse_destination(word)?).map_err(target::to_failure)?;
+    let found = ssh::list_leftovers(&connection).map_err(target::to_failure)?;
     Ok((connection, found))
 }
 
-fn list(args: &ListArgs) -> Ending {
-    let (connection, found) = open(&args.to)?;
+fn list_runs(args: &ListArgs) -> Ending {
+    let (connection, found) = open_connection(&args.to)?;
     if args.json {
         let runs = found.iter().map(|run| {
             serde_json::json!({
@@ -123,45 +123,52 @@ fn list(args: &ListArgs) -> Ending {
         return Ok(Exit::Done);
     }
     if found.is_empty() {
-        output::print(&format!("no runs on {}\n", connection.to()))?;
+        output::print_stdout(&format!("no runs on {}\n", connection.destination()))?;
     }
     for run in &found {
-        let seen = run.disconnected_for.map(|time| {
-            format!(", connected {} ago", duration(Nanos::from_secs(time.as_secs() as i64)))
+        let last_connected = run.disconnected_for.map(|time| {
+            format!(", connected {} ago", duration_text(Nanos::from_secs(time.as_secs() as i64)))
         });
-        let (experiment, state) = (plain(&run.experiment), plain(&run.state));
-        output::print(&format!("{}  {experiment}  {state}{}\n", run.id, seen.unwrap_or_default()))?;
+        let (experiment, state) = (escape_unsafe(&run.experiment), escape_unsafe(&run.state));
+        output::print_stdout(&format!(
+            "{}  {experiment}  {state}{}\n",
+            run.id,
+            last_connected.unwrap_or_default()
+        ))?;
     }
     Ok(Exit::Done)
 }
 
-fn fetch(args: &FetchArgs) -> Ending {
+fn fetch_run(args: &FetchArgs) -> Ending {
     let output = args
         .output
         .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("punctual-{}", plain(&args.id))));
+        .unwrap_or_else(|| PathBuf::from(format!("punctual-{}", escape_unsafe(&args.id))));
     targets::check_output(&output)?;
-    let to = destination(&args.to)?;
+    let to = parse_destination(&args.to)?;
     let options = SshOptions { reconnect_for: args.reconnect_for, ..SshOptions::default() };
-    let messages = output::messages(args.quiet);
+    let messages = output::stderr_messages(args.quiet);
     let mut watch = SshWatch::new(messages)?;
-    let result = ssh::resume(&to, &args.id, &output, options.timeouts().reconnect, &mut watch)
-        .map_err(target::failure)?;
+    let result = ssh::resume_run(&to, &args.id, &output, options.timeouts().reconnect, &mut watch)
+        .map_err(target::to_failure)?;
     watch.finish();
-    let exit = target::conclude(&to, &result, None, &output, messages)?;
+    let exit = target::complete_bundle(&to, &result, None, &output, messages)?;
     run::name_bundle(&output)?;
     Ok(exit)
 }
 
-fn clean(args: &CleanArgs) -> Ending {
-    let (connection, found) = open(&args.to)?;
+fn clean_runs(args: &CleanArgs) -> Ending {
+    let (connection, found) = open_connection(&args.to)?;
     let unknown = args.ids.iter().find(|id| !found.iter().any(|run| run.id == **id));
     if let Some(id) = unknown {
-        return Err(Failure::refused(format!("{} has no run {id} of this user", connection.to())));
+        return Err(Failure::refused(format!(
+            "{} has no run {id} of this user",
+            connection.destination()
+        )));
     }
     for run in found.iter().filter(|run| args.all || args.ids.contains(&run.id)) {
-        ssh::clean(&connection, run).map_err(target::failure)?;
-        output::print(&format!("removed {}\n", run.id))?;
+        ssh::remove_run(&connection, run).map_err(target::to_failure)?;
+        output::print_stdout(&format!("removed {}\n", run.id))?;
     }
     Ok(Exit::Done)
 }

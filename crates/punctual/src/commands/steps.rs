@@ -1,6 +1,6 @@
 //! `punctual steps`: coverage of programs with points at every function or step.
 
-use super::bundle::{open, show_options_of};
+use super::bundle::{open_bundle, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::MonotonicNs;
@@ -35,27 +35,27 @@ pub struct StepsArgs {
 
 /// Reads the recording and prints what ran.
 pub fn run(args: StepsArgs) -> Ending {
-    let bundle = open(&args.bundle)?;
-    let opened = playback::required(&bundle)?;
+    let bundle = open_bundle(&args.bundle)?;
+    let opened = playback::require_recording(&bundle)?;
     let Some(steps) = &opened.steps else {
-        let why = "no steps or functions were recorded: compile the program with \
+        let refusal = "no steps or functions were recorded: compile the program with \
                    -fsanitize-coverage=trace-pc or -finstrument-functions and link it with \
                    punctual-steps (docs/testpoints.md)";
-        return Err(Failure::refused(why));
+        return Err(Failure::refused(refusal));
     };
     if args.path {
-        path(&opened)?;
+        print_path(&opened)?;
         return Ok(Exit::Done);
     }
-    let counts = steps.counts(opened.recorded.lost());
+    let counts = steps.count_steps(opened.recorded.lost_count());
     if let Some(path) = &args.lcov {
-        output::write_to(Some(path), export::lcov(&counts).as_bytes())?;
+        output::write_to(Some(path), export::format_tracefile(&counts).as_bytes())?;
     }
-    output::print(&terminal::steps(&counts, &show_options_of(&bundle)))?;
+    output::print_stdout(&terminal::show_steps(&counts, &show_options_of(&bundle)))?;
     Ok(Exit::Done)
 }
 
-fn path(opened: &OpenedRecording<'_>) -> Result<(), Failure> {
+fn print_path(opened: &OpenedRecording<'_>) -> Result<(), Failure> {
     let (names, began) = (opened.names(), opened.recorded.began);
     let mut out = BufWriter::new(output::standard_output()?);
     writeln!(out, "{}", terminal::call_header())?;
@@ -71,7 +71,7 @@ fn path(opened: &OpenedRecording<'_>) -> Result<(), Failure> {
         let name = format!("{sign}{name}");
         if let Some((from, before)) = last.insert(event.tid, (event.at, name.clone())) {
             let (tid, pair) = (event.tid.0, format!("{before}->{name}"));
-            let task = names.task(event.tid);
+            let task = names.task_name(event.tid);
             let (at, took) = (from - began, event.at - from);
             let line = terminal::call_line(at, took, None, tid, &task, &pair, false);
             writeln!(out, "{line}")?;

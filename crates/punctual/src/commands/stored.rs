@@ -48,10 +48,10 @@ impl StoredRuns {
         selection: &punctual_report::export::fleet::RunSelection,
         words: &str,
     ) -> Result<StoredRuns, Failure> {
-        let found = punctual_report::export::fleet::select(tables, selection);
+        let found = punctual_report::export::fleet::select_runs(tables, selection);
         let found = found.map_err(Failure::refused)?;
         if found.is_empty() {
-            let tables = punctual_session::messages::shown(tables);
+            let tables = punctual_session::messages::display_path(tables);
             return Err(Failure::refused(format!("{tables}: no run has {words}")));
         }
         let place = TempDir::new().map_err(|why| {
@@ -59,10 +59,10 @@ impl StoredRuns {
         })?;
         let make = |(number, run): (usize, &punctual_report::export::fleet::TableRun)| {
             let directory = place.path().join(number.to_string());
-            let bundle = run.write(&directory, punctual_stats::summarize);
+            let bundle = run.write(&directory, punctual_stats::summarize_bundle);
             Ok(StoredRun {
                 id: run.id().to_owned(),
-                cell: run.cell().map(str::to_owned),
+                cell: run.lab_cell().map(str::to_owned),
                 seed: run.seed(),
                 verdict: run.verdict(),
                 bundle: bundle.map_err(Failure::failed)?,

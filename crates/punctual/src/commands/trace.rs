@@ -88,7 +88,7 @@ pub struct TraceArgs {
     keep: String,
     /// A limit on intervals, written as for `punctual pairs`: `A->B < 100us`; a violation ends
     /// with exit code 3
-    #[arg(long, value_name = "LIMIT", value_parser = limit)]
+    #[arg(long, value_name = "LIMIT", value_parser = parse_limit)]
     limit: Vec<String>,
     #[command(flatten)]
     calibration: CalibrationArgs,
@@ -110,22 +110,23 @@ const TICK: Duration = Duration::from_millis(50);
 /// Records, runs the command and prints a summary.
 pub fn run(args: TraceArgs) -> Ending {
     if args.events == ["list"] {
-        return listing::list();
+        return listing::list_events();
     }
-    let wanted = wanted(&args)?;
-    limits::check(&args.limit, &Names::default(), wanted.points)?;
-    let program = command::find(&args.command)?;
-    let user = command::user(args.user.as_deref())?;
+    let wanted = wanted_recording(&args)?;
+    limits::check_limits(&args.limit, &Names::default(), wanted.points)?;
+    let program = command::find_command(&args.command)?;
+    let user = command::find_user(args.user.as_deref())?;
     let interrupts = SignalRequests::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-trace-{stamp}")));
-    let mut writer = BundleWriter::create(&directory, &command::name(&args.command), "trace")
-        .map_err(Failure::refused)?;
-    let mut unfinished = UnfinishedBundle::of(&directory);
-    let environment = environment::capture(&Root::system());
+    let mut writer =
+        BundleWriter::create(&directory, &command::bundle_name(&args.command), "trace")
+            .map_err(Failure::refused)?;
+    let mut unfinished = UnfinishedBundle::from_directory(&directory);
+    let environment = environment::capture_environment(&Root::from_system());
     writer.write_document("environment", &environment).map_err(Failure::failed)?;
-    let calibration = calibrate(&args, &wanted, &directory, &interrupts);
+    let calibration = calibrate_recording(&args, &wanted, &directory, &interrupts);
     writer.set_calibration(calibration).map_err(Failure::failed)?;
     let recording = Recording::start(&directory, wanted)?;
     watch::report_findings(&recording.findings);
@@ -139,18 +140,32 @@ pub fn run(args: TraceArgs) -> Ending {
     };
     unfinished.keep();
     let outcome =
-        wait(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &|| true);
-    let shown = recording.findings.clone();
+        wait_for_end(args.duration, args.quiet, &recording, command.as_mut(), &interrupts, &|| {
+            true
+        });
+    let shown_findings = recording.findings.clone();
     let done = recording.stop()?;
-    let news: Vec<Finding> =
-        done.recorded.findings.iter().filter(|found| !shown.contains(found)).cloned().collect();
+    let news: Vec<Finding> = done
+        .recorded
+        .findings
+        .iter()
+        .filter(|found| !shown_findings.contains(found))
+        .cloned()
+        .collect();
     watch::report_findings(&news);
-    ending::end(writer, done, outcome, command.and_then(Command::ended), &args.limit, args.quiet)
+    ending::end_recording(
+        writer,
+        done,
+        outcome,
+        command.and_then(Command::into_end),
+        &args.limit,
+        args.quiet,
+    )
 }
 
 /// Waits until the command, the time, the user or the recording itself ends it, or the recorded
 /// process has ended.
-pub(super) fn wait(
+pub(super) fn wait_for_end(
     duration: Option<Nanos>,
     quiet: bool,
     recording: &Recording,
@@ -158,11 +173,11 @@ pub(super) fn wait(
     interrupts: &SignalRequests,
     goes_on: &dyn Fn() -> bool,
 ) -> Outcome {
-    let began = clock::monotonic();
+    let began = clock::monotonic_now();
     let mut line = watch::TraceLine::new(quiet, began);
     loop {
         std::thread::sleep(TICK);
-        line.refresh(recording.progress());
+        line.refresh_if_due(recording.progress());
         if let Some(command) = &mut command {
             if command.has_ended() {
                 return Outcome::Completed;
@@ -171,7 +186,7 @@ pub(super) fn wait(
             // The reason is a finding of the recording.
             return Outcome::Completed;
         }
-        let over = duration.is_some_and(|duration| clock::monotonic() - began >= duration);
+        let over = duration.is_some_and(|duration| clock::monotonic_now() - began >= duration);
         if over || interrupts.end_requested() {
             command.into_iter().for_each(Command::terminate);
             return if over { Outcome::Completed } else { Outcome::Interrupted };
@@ -180,36 +195,39 @@ pub(super) fn wait(
 }
 
 /// Measures the cost of this recording; else the reason why not.
-fn calibrate(
+fn calibrate_recording(
     args: &TraceArgs,
     wanted: &RecordingWanted,
     directory: &Path,
     interrupts: &SignalRequests,
 ) -> Fact<punctual_bundle::Calibration> {
-    let (Some(recorders), Some(cpu)) = (Recorders::of_recording(wanted), wanted.cpus.first())
+    let (Some(recorders), Some(cpu)) = (Recorders::of_recording(wanted), wanted.cpus.first_cpu())
     else {
         return Fact::NotAsked;
     };
     // Without a duration, a command or the user ends it at an unknown time.
     let time = Some(args.duration.unwrap_or(Nanos::ZERO));
-    match punctual_plan::calibration::decide(args.calibration.asked(), time) {
+    match punctual_plan::calibration::decide_calibration(
+        args.calibration.requested_calibration(),
+        time,
+    ) {
         Fact::Known(()) => {}
         Fact::Unavailable(why) => return Fact::Unavailable(why),
         Fact::NotAsked => return Fact::NotAsked,
     }
     if !args.quiet {
-        output::say(&format!("{PREPARING}\n"));
+        output::print_stderr(&format!("{PREPARING}\n"));
     }
-    let setup = Setup::on(cpu, directory);
-    let measured = calibration::measure(&setup, recorders, &|| !interrupts.end_requested());
+    let setup = Setup::with_cpu(cpu, directory);
+    let measured = calibration::measure_cost(&setup, recorders, &|| !interrupts.end_requested());
     measured.map_or_else(Fact::Unavailable, Fact::Known)
 }
 
-fn limit(text: &str) -> Result<String, String> {
-    Limit::split(text).map(|_| text.to_owned()).map_err(|why| why.to_string())
+fn parse_limit(text: &str) -> Result<String, String> {
+    Limit::parse_with_subject(text).map(|_| text.to_owned()).map_err(|why| why.to_string())
 }
 
-fn wanted(args: &TraceArgs) -> Result<RecordingWanted, Failure> {
+fn wanted_recording(args: &TraceArgs) -> Result<RecordingWanted, Failure> {
     let online = request::online_cpus()?;
     let cpus = args.cpus.clone().unwrap_or_else(|| online.clone());
     if !cpus.is_subset(&online) {
@@ -221,7 +239,7 @@ fn wanted(args: &TraceArgs) -> Result<RecordingWanted, Failure> {
     // Futex events identify the holder when the command waits for a mutex (docs/explain.md);
     // system-wide there are too many.
     let futex: &[Group] = if args.command.is_empty() { &[] } else { &[Group::Futex] };
-    let mut events = recording::events(&args.events, &[&Group::USUAL, futex].concat())?;
+    let mut events = recording::parse_events(&args.events, &[&Group::USUAL, futex].concat())?;
     if !args.syscalls.is_empty() && !events.groups.contains(&Group::Syscall) {
         events.groups.push(Group::Syscall);
     }

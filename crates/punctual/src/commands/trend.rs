@@ -5,14 +5,14 @@ use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_bundle::baseline::{TrendDocument, TrendHistory};
-use punctual_core::format::counted;
+use punctual_core::format::count_with_noun;
 use punctual_core::{Nanos, SeriesRequirement};
 use punctual_plan::{LoadOptions, overrides};
 use punctual_report::{document, openmetrics};
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_session::request;
 use punctual_stats::baseline::ProposedRate;
-use punctual_study::baseline::{Baseline, trend};
+use punctual_study::baseline::{Baseline, read_trend};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub struct TrendArgs {
     #[arg(long)]
     propose: bool,
     /// The rate of false alarms of each bound, as 1/1000 [default: the rarest that the runs bear]
-    #[arg(long, value_name = "RATE", value_parser = rate, requires = "propose")]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, requires = "propose")]
     false_alarms: Option<f64>,
     /// Put the proposed bounds into this experiment file
     #[arg(long, value_name = "EXPERIMENT", requires = "propose")]
@@ -57,42 +57,42 @@ pub fn run(args: TrendArgs) -> Ending {
     if !args.directory.is_dir() {
         return Err(Failure::refused(format!(
             "{} is not a directory: name the one that was given to --baseline",
-            shown(&args.directory)
+            display_path(&args.directory)
         )));
     }
     let baseline = Baseline { directory: args.directory.clone(), commit: None, required: false };
     if args.accept {
-        let accepted = baseline.accept()?;
+        let accepted = baseline.accept_newest()?;
         let which = if accepted == 1 { "history begins" } else { "histories begin" };
-        output::print(&format!("{accepted} {which} with the newest run\n"))?;
+        output::print_stdout(&format!("{accepted} {which} with the newest run\n"))?;
         return Ok(Exit::Done);
     }
     check_report(args.report.as_deref())?;
     let propose = args.propose.then_some(ProposedRate(args.false_alarms));
-    let found = trend(&baseline, args.since, propose)?;
+    let found = read_trend(&baseline, args.since, propose)?;
     let written = args.write.as_deref().map(|file| write_bounds(file, &found)).transpose()?;
-    let document = document::trend(&found, &shown(&args.directory));
+    let document = document::build_trend_document(&found, &display_path(&args.directory));
     let mut outputs = Outputs::default();
     if let Some(file) = &args.report {
-        let page = document.page().map_err(Failure::failed);
+        let page = document.render_page().map_err(Failure::failed);
         outputs.add(page.and_then(|page| output::write_to(Some(file), page.as_bytes())));
     }
     if let Some(file) = &args.metrics {
-        outputs.add(output::write_to(Some(file), openmetrics::trend(&found).as_bytes()));
+        outputs.add(output::write_to(Some(file), openmetrics::format_trend(&found).as_bytes()));
     }
     outputs.add(if args.json {
         output::print_json(&found)
     } else if found.histories.is_empty() && found.left_out.is_empty() {
-        output::print(&format!("no runs are kept in {}\n", shown(&args.directory)))
+        output::print_stdout(&format!("no runs are kept in {}\n", display_path(&args.directory)))
     } else {
-        output::print(&document.terminal(&show_options()))
+        output::print_stdout(&document.to_terminal_text(&show_options()))
     });
-    outputs.add(written.filter(|_| !args.json).map_or(Ok(()), |text| output::print(&text)));
-    outputs.end(Exit::Done)
+    outputs.add(written.filter(|_| !args.json).map_or(Ok(()), |text| output::print_stdout(&text)));
+    outputs.into_ending(Exit::Done)
 }
 
 /// A share, as `1/1000` or `0.001`.
-fn rate(text: &str) -> Result<f64, String> {
+fn parse_rate(text: &str) -> Result<f64, String> {
     let (one, of) = text.split_once('/').unwrap_or((text, "1"));
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let rate = number(one).zip(number(of)).map(|(one, of)| one / of);
@@ -127,9 +127,10 @@ fn write_bounds(file: &Path, found: &TrendDocument) -> Result<String, Failure> {
     }
     let bounds: Vec<_> =
         highest.into_iter().map(|((measure, _), (_, require))| (measure, require)).collect();
-    let text = overrides::require(file, &bytes, &bounds).map_err(Failure::refused)?;
-    punctual_plan::load(file, &text, &LoadOptions::default()).map_err(Failure::refused)?;
-    output::replace(file, &text)?;
-    let number = counted(bounds.len() as u64, "bound");
-    Ok(format!("\n{number} put into {}: its next run begins a new history\n", shown(file)))
+    let text = overrides::add_requirements(file, &bytes, &bounds).map_err(Failure::refused)?;
+    punctual_plan::load_experiment(file, &text, &LoadOptions::default())
+        .map_err(Failure::refused)?;
+    output::replace_file(file, &text)?;
+    let number = count_with_noun(bounds.len() as u64, "bound");
+    Ok(format!("\n{number} put into {}: its next run begins a new history\n", display_path(file)))
 }

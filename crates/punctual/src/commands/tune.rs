@@ -10,7 +10,9 @@ use punctual_bundle::tune::{TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_report::{document, html};
 use punctual_study::tune::offer::SettingChoice;
-use punctual_study::tune::request::{BlockSource, PlannedTuning, TuneRequest, offered, planned};
+use punctual_study::tune::request::{
+    BlockSource, PlannedTuning, TuneRequest, offer_all_settings, plan_tuning,
+};
 use punctual_study::tune::run::{self, TuneResult};
 use std::path::{Path, PathBuf};
 
@@ -102,23 +104,23 @@ struct TuneArgs {
 pub fn run(args: TuneCommandArgs) -> Ending {
     match args.action {
         Some(TuneAction::Report(args)) => report::run(args),
-        None => tune(args.tune),
+        None => run_tuning(args.tune),
     }
 }
 
-fn tune(args: TuneArgs) -> Ending {
-    let messages = output::messages(args.quiet);
+fn run_tuning(args: TuneArgs) -> Ending {
+    let messages = output::stderr_messages(args.quiet);
     if let Some(place) = &args.resume {
-        let (_, ended) = run::resume(place, messages)?;
-        return show(ended, place, args.json);
+        let (_, ended) = run::resume_tuning(place, messages)?;
+        return show_result(ended, place, args.json);
     }
     let source = match (&args.file, args.command.is_empty()) {
         (Some(file), _) => BlockSource::File(file.clone()),
         (None, false) => BlockSource::Command(args.command.clone()),
         (None, true) if args.list => {
             let (cpus, target) = (args.cpus.as_deref(), args.target.as_deref());
-            let offered = offered(cpus, target)?;
-            return plan::settings(&offered.settings, &offered.left_out);
+            let offered = offer_all_settings(cpus, target)?;
+            return plan::print_settings(&offered.settings, &offered.left_out);
         }
         (None, true) => {
             return Err(Failure::refused(
@@ -137,46 +139,52 @@ fn tune(args: TuneArgs) -> Ending {
         target: args.target,
         seed: args.seed,
     };
-    let PlannedTuning { experiment, spec } = planned(&options, messages)?;
+    let PlannedTuning { experiment, spec } = plan_tuning(&options, messages)?;
     if args.list {
-        return plan::settings(&spec.settings, &spec.left_out);
+        return plan::print_settings(&spec.settings, &spec.left_out);
     }
     let default = || PathBuf::from(format!("punctual-tune-{}", spec.experiment));
     let place = args.output.unwrap_or_else(default);
     if args.dry_run {
         return plan::dry_run(&spec);
     }
-    let ended = run::begin(&place, &experiment, spec, messages)?;
-    show(ended, &place, args.json)
+    let ended = run::begin_tuning(&place, &experiment, spec, messages)?;
+    show_result(ended, &place, args.json)
 }
 
 /// Shows the findings, and how it ended.
-fn show(ended: TuneResult, place: &Path, json: bool) -> Ending {
+fn show_result(ended: TuneResult, place: &Path, json: bool) -> Ending {
     let TuneResult { document, broken } = ended;
-    let mut outputs = print(&document, place, json, None);
+    let mut outputs = print_findings(&document, place, json, None);
     match broken {
         Some(why) => {
             outputs.add::<()>(Err(why));
-            outputs.end(Exit::Done)
+            outputs.into_ending(Exit::Done)
         }
-        None => outputs.end(exit(&document)),
+        None => outputs.into_ending(exit_of_tuning(&document)),
     }
 }
 
 /// Prints the tables, and writes the page.
-fn print(tuning: &TuningDocument, place: &Path, json: bool, page: Option<&Path>) -> Outputs {
+fn print_findings(
+    tuning: &TuningDocument,
+    place: &Path,
+    json: bool,
+    page: Option<&Path>,
+) -> Outputs {
     let mut outputs = Outputs::default();
     let page = html::BUILT.then(|| report::write(tuning, place, page));
     let page = page.and_then(|written| outputs.add(written));
     let directory = place.display().to_string();
-    let text = |options: &_| document::tune(tuning, &directory).terminal(options);
+    let text =
+        |options: &_| document::build_tuning_document(tuning, &directory).to_terminal_text(options);
     let places = [("tuning", Some(place)), ("report", page.as_deref())];
-    outputs.add(printing::print(tuning, json, text, &places));
+    outputs.add(printing::print_document(tuning, json, text, &places));
     outputs
 }
 
 /// The exit code of a tuning.
-fn exit(document: &TuningDocument) -> Exit {
+fn exit_of_tuning(document: &TuningDocument) -> Exit {
     match (document.ended, &document.required) {
         (TuningEnd::BlocksFailed, _) => Exit::NoEvidence,
         (TuningEnd::Interrupted, _) => Exit::Failed,

@@ -1,6 +1,6 @@
 //! `punctual watch`: shows a run of another process, by its bundle.
 
-use super::bundle::{open, show_options_of};
+use super::bundle::{open_bundle, show_options_of};
 use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_bundle::{Bundle, writer};
@@ -20,7 +20,7 @@ pub struct WatchArgs {
     /// The bundle
     bundle: PathBuf,
     /// How often to read the bundle
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = interval)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
     interval: Nanos,
     /// Show the current state and exit
     #[arg(long)]
@@ -33,7 +33,7 @@ const MIN_INTERVAL: Nanos = Nanos::from_millis(100);
 /// slow.
 const SILENT: Duration = Duration::from_secs(10);
 
-fn interval(text: &str) -> Result<Nanos, String> {
+fn parse_interval(text: &str) -> Result<Nanos, String> {
     let interval: Nanos = text.parse().map_err(|why| format!("{why}"))?;
     match interval >= MIN_INTERVAL {
         true => Ok(interval),
@@ -45,10 +45,10 @@ fn interval(text: &str) -> Result<Nanos, String> {
 pub fn run(args: WatchArgs) -> Ending {
     let mut drawn = 0;
     loop {
-        let bundle = open(&args.bundle)?;
-        let state = state(&bundle);
-        let text = terminal::watched(&bundle, &state, &show_options_of(&bundle));
-        drawn = draw(&text, drawn)?;
+        let bundle = open_bundle(&args.bundle)?;
+        let state = run_state(&bundle);
+        let text = terminal::show_watched(&bundle, &state, &show_options_of(&bundle));
+        drawn = draw_text(&text, drawn)?;
         if args.once || matches!(state, RunState::Ended(_) | RunState::Killed) {
             return Ok(Exit::Done);
         }
@@ -58,7 +58,7 @@ pub fn run(args: WatchArgs) -> Ending {
 
 /// On a terminal, overwrites the earlier output: at most its number of lines. Elsewhere states
 /// follow one another. Returns the number of lines.
-fn draw(text: &str, before: usize) -> Result<usize, crate::exit::Failure> {
+fn draw_text(text: &str, before: usize) -> Result<usize, crate::exit::Failure> {
     let stdout = io::stdout();
     let size = stdout.is_terminal().then(|| output::terminal_size(&stdout)).flatten();
     let Some((_, height)) = size else {
@@ -72,7 +72,7 @@ fn draw(text: &str, before: usize) -> Result<usize, crate::exit::Failure> {
     Ok(lines.len())
 }
 
-fn state(bundle: &Bundle) -> RunState {
+fn run_state(bundle: &Bundle) -> RunState {
     if let Some(ending) = &bundle.manifest.ending {
         return RunState::Ended(ending.outcome.clone());
     }
@@ -81,7 +81,7 @@ fn state(bundle: &Bundle) -> RunState {
     match last_saved(part) {
         Some(ago) if ago < SILENT => RunState::GoesOn(Nanos(ago.as_nanos() as i64)),
         // The writer holds its lock.
-        _ if writer::lock(part).is_ok() => RunState::Killed,
+        _ if writer::lock_bundle(part).is_ok() => RunState::Killed,
         Some(ago) => {
             RunState::Silent(Some(Nanos(i64::try_from(ago.as_nanos()).unwrap_or(i64::MAX))))
         }
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn an_interval_that_would_disturb_is_refused() {
-        assert_eq!(interval("2s"), Ok(Nanos::from_secs(2)));
-        assert!(interval("1ms").is_err_and(|why| why.contains("at least 100ms")));
-        assert!(interval("soon").is_err());
+        assert_eq!(parse_interval("2s"), Ok(Nanos::from_secs(2)));
+        assert!(parse_interval("1ms").is_err_and(|why| why.contains("at least 100ms")));
+        assert!(parse_interval("soon").is_err());
     }
 }

@@ -12,7 +12,7 @@ mod line;
 use super::text::END_TIMEOUT;
 use crate::output;
 use line::Paper;
-use punctual_core::format::clipped;
+use punctual_core::format::clip_name;
 use punctual_session::attach::watcher::{self, Attached, Disturbed};
 use punctual_session::frames::FrameWriter;
 use punctual_session::run::watcher::{RunWatcher, Snapshot};
@@ -47,9 +47,9 @@ struct Screen {
 }
 
 impl Screen {
-    fn show(&mut self, (lines, width): Picture) {
+    fn show_picture(&mut self, (lines, width): Picture) {
         let kept: &[String] = if width == self.width { &self.shown } else { &[] };
-        let text = redrawn(self.shown.len(), kept, &lines);
+        let text = redraw_text(self.shown.len(), kept, &lines);
         // A closed terminal (a closed window) does not end the measurement.
         let _ = io::stderr().lock().write_all(text.as_bytes());
         (self.shown, self.width) = (lines, width);
@@ -59,12 +59,12 @@ impl Screen {
 impl TerminalView {
     pub fn new() -> TerminalView {
         let screen = ScreenWriter::Here(Screen::default());
-        TerminalView { screen, width: 0, colored: output::colored(&io::stderr()) }
+        TerminalView { screen, width: 0, colored: output::is_colored(&io::stderr()) }
     }
 
     /// Clears the view, for the summary that follows.
     fn clear(&mut self) {
-        self.show(Vec::new(), self.width);
+        self.show_lines(Vec::new(), self.width);
         if let ScreenWriter::Thread(writer) =
             std::mem::replace(&mut self.screen, ScreenWriter::Ended)
         {
@@ -73,24 +73,27 @@ impl TerminalView {
     }
 
     /// Draws the view for the terminal's current size, from now on on a thread of its own.
-    fn picture(&mut self, draw: impl FnOnce(Paper, usize) -> Vec<String>) {
+    fn draw_picture(&mut self, draw: impl FnOnce(Paper, usize) -> Vec<String>) {
         if let ScreenWriter::Here(screen) = &mut self.screen {
             let mut screen = std::mem::take(screen);
-            self.screen = match FrameWriter::start(move |picture| screen.show(picture)) {
+            self.screen = match FrameWriter::start(move |picture| screen.show_picture(picture)) {
                 Ok(writer) => ScreenWriter::Thread(writer),
                 Err(_) => ScreenWriter::Ended,
             };
         }
         let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
         // The cursor's line is not part of the view.
-        self.show(draw(Paper { width, colored: self.colored }, height.saturating_sub(1)), width);
+        self.show_lines(
+            draw(Paper { width, colored: self.colored }, height.saturating_sub(1)),
+            width,
+        );
     }
 
-    fn show(&mut self, lines: Vec<String>, width: usize) {
+    fn show_lines(&mut self, lines: Vec<String>, width: usize) {
         self.width = width;
         match &mut self.screen {
-            ScreenWriter::Here(screen) => screen.show((lines, width)),
-            ScreenWriter::Thread(writer) => writer.put((lines, width)),
+            ScreenWriter::Here(screen) => screen.show_picture((lines, width)),
+            ScreenWriter::Thread(writer) => writer.put_frame((lines, width)),
             ScreenWriter::Ended => {}
         }
     }
@@ -99,7 +102,7 @@ impl TerminalView {
 /// The text that updates a picture of this height to these lines: only changed lines are written,
 /// for slow serial lines. The cursor is at the beginning of the line below the picture, before and
 /// after. Control sequences of ECMA-48: CUU, EL, ED.
-fn redrawn(height: usize, kept: &[String], lines: &[String]) -> String {
+fn redraw_text(height: usize, kept: &[String], lines: &[String]) -> String {
     // A count of 0 would mean 1.
     let mut text = if height > 0 { format!("\r\u{1b}[{height}A") } else { String::new() };
     for (number, line) in lines.iter().enumerate() {
@@ -116,36 +119,36 @@ fn redrawn(height: usize, kept: &[String], lines: &[String]) -> String {
 }
 
 impl RunWatcher for TerminalView {
-    fn preparing(&mut self, what: &str) {
+    fn show_preparation(&mut self, what: &str) {
         let (width, _) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
-        self.show(vec![clipped(&format!("{what} …"), width, false)], width);
+        self.show_lines(vec![clip_name(&format!("{what} …"), width, false)], width);
     }
 
-    fn refresh(&mut self, snapshot: &Snapshot) {
-        self.picture(|paper, height| draw::draw(snapshot, paper, height));
+    fn show_snapshot(&mut self, snapshot: &Snapshot) {
+        self.draw_picture(|paper, height| draw::draw_snapshot(snapshot, paper, height));
     }
 
-    fn end(&mut self) {
+    fn on_run_end(&mut self) {
         self.clear();
     }
 }
 
 impl watcher::AttachWatcher<Attached> for TerminalView {
-    fn refresh(&mut self, state: &Attached) {
-        self.picture(|paper, height| attached::draw(state, paper, height));
+    fn show_state(&mut self, state: &Attached) {
+        self.draw_picture(|paper, height| attached::draw_attached(state, paper, height));
     }
 
-    fn end(&mut self) {
+    fn on_end(&mut self) {
         self.clear();
     }
 }
 
 impl watcher::AttachWatcher<Disturbed> for TerminalView {
-    fn refresh(&mut self, state: &Disturbed) {
-        self.picture(|paper, height| disturbed::draw(state, paper, height));
+    fn show_state(&mut self, state: &Disturbed) {
+        self.draw_picture(|paper, height| disturbed::draw_disturbed(state, paper, height));
     }
 
-    fn end(&mut self) {
+    fn on_end(&mut self) {
         self.clear();
     }
 }
@@ -216,7 +219,7 @@ mod tests {
         let mut last: Vec<String> = Vec::new();
         for picture in pictures {
             let lines: Vec<String> = picture.iter().map(|line| (*line).to_owned()).collect();
-            screen.write(&redrawn(last.len(), &last, &lines));
+            screen.write(&redraw_text(last.len(), &last, &lines));
             assert_eq!(screen.lines[0], "$ punctual run");
             assert_eq!(screen.lines[1..screen.lines.len() - 1], lines);
             assert_eq!(screen.lines.last().map(String::as_str), Some(""));
@@ -226,8 +229,8 @@ mod tests {
         // Unchanged lines cost nothing.
         let before = screen.written;
         let same = ["stays".to_owned()];
-        screen.write(&redrawn(0, &[], &same));
-        screen.write(&redrawn(1, &same, &same));
+        screen.write(&redraw_text(0, &[], &same));
+        screen.write(&redraw_text(1, &same, &same));
         assert_eq!(screen.written - before, "stays".len());
     }
 }

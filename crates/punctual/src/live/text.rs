@@ -19,18 +19,18 @@ impl TextFrames {
     }
 
     /// Shows this text next. The first call starts the thread, on the CPUs of the calling one.
-    pub fn show(&mut self, text: String) {
+    pub fn show_text(&mut self, text: String) {
         if self.writer.is_none() {
             let write = self.write;
             self.writer = FrameWriter::start(move |text: String| write(&text)).ok();
         }
         if let Some(writer) = &self.writer {
-            writer.put(text);
+            writer.put_frame(text);
         }
     }
 
     /// Waits until the last frame is shown.
-    pub fn end(&mut self) {
+    pub fn finish(&mut self) {
         if let Some(writer) = self.writer.take() {
             writer.finish(END_TIMEOUT);
         }

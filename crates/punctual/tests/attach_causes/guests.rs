@@ -55,7 +55,7 @@ fn python() -> Option<(PathBuf, Vec<GuestFile>)> {
     let (program, library) = said.trim().split_once(' ')?;
     let copy = |name: &&str| {
         let path = format!("{library}/{name}");
-        GuestFile::copy(&path, path.clone()).ok()
+        GuestFile::from_host_file(&path, path.clone()).ok()
     };
     let files: Option<Vec<_>> = PYTHON.iter().map(copy).collect();
     Some((std::fs::canonicalize(program).ok()?, files?))
@@ -67,7 +67,9 @@ fn causes_are_named_on(kernel: &str, backend: &str) {
     let program = testing::stripped(&std::env::current_exe().unwrap());
     (guest.cpus, guest.memory_mb, guest.accel) = (1, 1024, Accel::VirtualTime);
     guest.modules = vec!["configfs".into(), "null_blk".into()];
-    let of = |name: &str| GuestFile::copy(place.join(name), format!("{THERE}/{name}")).unwrap();
+    let of = |name: &str| {
+        GuestFile::from_host_file(place.join(name), format!("{THERE}/{name}")).unwrap()
+    };
     guest.files = vec![of("inject.so"), of("executor")];
     // Programs, so that their libraries are copied.
     guest.programs = vec![program.clone(), place.join("executor")];

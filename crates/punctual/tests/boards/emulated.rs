@@ -147,7 +147,7 @@ impl EmulatedBoard {
         let host = fs::read_to_string(place.path().join("host.pub")).unwrap();
         let hosts = format!("[127.0.0.1]:{port} {host}[localhost]:{port} {host}");
         place.write("known", hosts.as_bytes());
-        let releases = kernels.iter().filter_map(BootKernel::release).collect();
+        let releases = kernels.iter().filter_map(BootKernel::kernel_release).collect();
         Some(EmulatedBoard {
             kind,
             place,

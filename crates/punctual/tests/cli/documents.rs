@@ -44,7 +44,7 @@ fn every_command_in_documents_runs_in_a_test() {
     }
     let suites = texts_of_suites();
     let (mut ran, mut wrong) = (BTreeSet::new(), Vec::new());
-    for shown in scan::documents().iter().flat_map(|path| scan::commands(path)) {
+    for shown in scan::document_paths().iter().flat_map(|path| scan::document_commands(path)) {
         if shown.is_mention || shown.place.contains("/tutorials/") {
             continue;
         }

@@ -19,9 +19,9 @@ pub struct Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let _ = journal::undo(
-            &JournalDirectory::system(),
-            &Root::system(),
+        let _ = journal::undo_journals(
+            &JournalDirectory::from_system(),
+            &Root::from_system(),
             IfChanged::Overwrite,
             |_| true,
         );
@@ -35,16 +35,16 @@ pub fn turn(test: &str) -> Option<Turn> {
         return None;
     }
     // The same lock as in the tests of crates/host.
-    let turns = JournalDirectory::at("/run/punctual-tests");
+    let turns = JournalDirectory::from_path("/run/punctual-tests");
     let lock = (0..18_000).find_map(|_| {
-        let lock = turns.lock().expect("a lock under /run");
+        let lock = turns.try_lock().expect("a lock under /run");
         if lock.is_none() {
             std::thread::sleep(Duration::from_millis(100));
         }
         lock
     });
     let turn = Turn { _lock: lock.expect("a turn within half an hour") };
-    let left = journal::read_all(&JournalDirectory::system()).expect("the journals");
+    let left = journal::read_all(&JournalDirectory::from_system()).expect("the journals");
     if !left.is_empty() {
         println!(
             "SKIPPED: {test} lacks a machine without changes that punctual made: `punctual \
@@ -64,7 +64,7 @@ pub fn turn(test: &str) -> Option<Turn> {
 }
 
 pub fn online() -> CpuSet {
-    Root::system()
+    Root::from_system()
         .read_trimmed("/sys/devices/system/cpu/online")
         .expect("a file")
         .parse()
@@ -118,18 +118,20 @@ pub fn paths() -> Vec<String> {
 /// These files, the cgroups, and the cgroup and affinity of tasks that no other process should move
 /// meanwhile: the first process, the kernel's threads, and these.
 pub fn snapshot(paths: &[String], bystanders: &Bystanders) -> BTreeMap<String, String> {
-    let files = Root::system();
-    let hierarchy = Cpusets::find(&files).expect("cpusets").hierarchy;
+    let files = Root::from_system();
+    let hierarchy = Cpusets::find_controller(&files).expect("cpusets").hierarchy;
     let read = |path: &String| {
         (path.clone(), files.read_trimmed(path).unwrap_or_else(|error| error.to_string()))
     };
     let mut all: BTreeMap<String, String> = paths.iter().map(read).collect();
     all.insert(
         "cgroups".into(),
-        tasks::cgroups(&files, &hierarchy.mount).expect("cgroups").join(" "),
+        tasks::list_cgroups(&files, &hierarchy.mount).expect("cgroups").join(" "),
     );
     for (tid, place) in tasks::cgroup_by_task(&files, &hierarchy).expect("tasks") {
-        let (Ok(stat), Ok(cpus)) = (tasks::stat(&files, tid), tasks::affinity(&files, tid)) else {
+        let (Ok(stat), Ok(cpus)) =
+            (tasks::read_stat(&files, tid), tasks::read_affinity(&files, tid))
+        else {
             continue;
         };
         // A thread of an interrupt follows it to the CPU that serves it; the kernel moves bound
@@ -165,7 +167,7 @@ pub struct Bystanders(Vec<Child>);
 impl Bystanders {
     /// Starts the tasks.
     pub fn new() -> Bystanders {
-        let first = online().first().expect("a CPU").to_string();
+        let first = online().first_cpu().expect("a CPU").to_string();
         let with = |cpus: &str| Command::new("taskset").args(["-c", cpus, "sleep", "3600"]).spawn();
         let any = Command::new("sleep").arg("3600").spawn();
         let all = Bystanders(
@@ -197,5 +199,5 @@ impl Drop for Bystanders {
 
 /// The affinity of a task, as a list; empty after its end.
 pub fn allowed(tid: i32) -> String {
-    tasks::affinity(&Root::system(), tid).map(|cpus| cpus.to_string()).unwrap_or_default()
+    tasks::read_affinity(&Root::from_system(), tid).map(|cpus| cpus.to_string()).unwrap_or_default()
 }

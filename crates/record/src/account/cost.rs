@@ -13,8 +13,8 @@ const SLEEP: Duration = Duration::from_micros(500);
 impl Accountant {
     /// Measures the cost of a sample, in about 30 ms before the measurement, including other tasks
     /// of these CPUs.
-    pub fn cost(&mut self) -> Fact<AccountCost> {
-        let Some(cpu) = self.cpus.first() else { return Fact::NotAsked };
+    pub fn measure_cost(&mut self) -> Fact<AccountCost> {
+        let Some(cpu) = self.cpus.first_cpu() else { return Fact::NotAsked };
         let _counting = match sys::enable_run_time() {
             Ok(counting) => counting,
             Err(why) => return Fact::Unavailable(format!("BPF_ENABLE_STATS: {why}")),
@@ -28,15 +28,15 @@ impl Accountant {
                 move || {
                     // On other CPUs the programs do not watch, and the cost is underestimated,
                     // which is reported.
-                    let bound = set_affinity(0, &CpuSet::single(cpu)).is_ok();
-                    let _ = sent.send(attributes::tid() as u32);
+                    let bound = set_affinity(0, &CpuSet::from_cpu(cpu)).is_ok();
+                    let _ = sent.send(attributes::thread_id() as u32);
                     let _ = begin.recv();
                     (0..SLEEPS).for_each(|_| std::thread::sleep(SLEEP));
                     bound
                 },
             );
             let Ok(sleeper) = sleeper else { return false };
-            let watched = tid.recv().is_ok_and(|tid| self.watch(tid).is_ok());
+            let watched = tid.recv().is_ok_and(|tid| self.watch_thread(tid).is_ok());
             let _ = go.send(());
             sleeper.join().unwrap_or(false) && watched
         });
@@ -44,7 +44,7 @@ impl Accountant {
             return Fact::Unavailable(format!("no thread could run on CPU {cpu} to measure it"));
         }
         let after = self.run_time();
-        self.drain(&mut |_| ());
+        self.drain_records(&mut |_| ());
         match before.zip(after) {
             Some((before, after)) => Fact::Known(AccountCost {
                 per_sample: Nanos(((after.0 - before.0) / SLEEPS) as i64),

@@ -29,40 +29,42 @@ const ARMED: (&str, &str) = ("hrtimer_start", "account_armed");
 const SWITCHED: &str = "account_switched";
 
 impl AccountPrograms {
-    pub(super) fn typed(
+    pub(super) fn load_typed(
         constants: &[(&str, &[u8])],
         cpus: u32,
         shape: BufferSizes,
     ) -> Result<(BpfObject, AccountPrograms), LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
-        let object = prepared(TYPED_OBJECT, constants, cpus, shape, Some(&kernel))?;
+        let object = prepare_object(TYPED_OBJECT, constants, cpus, shape, Some(&kernel))?;
         Ok((object, AccountPrograms::Typed(kernel)))
     }
 
-    pub(super) fn untyped(
+    pub(super) fn load_untyped(
         constants: &[(&str, &[u8])],
         cpus: u32,
         shape: BufferSizes,
     ) -> Result<(BpfObject, AccountPrograms), LoadError> {
         let tracefs = Tracefs::open().map_err(LoadError::NoTracefs)?;
-        let armed = tracefs.format("timer", "hrtimer_start").map_err(LoadError::NoTracefs)?;
-        let switched = tracefs.format("sched", "sched_switch").map_err(LoadError::NoTracefs)?;
+        let armed =
+            tracefs.tracepoint_format("timer", "hrtimer_start").map_err(LoadError::NoTracefs)?;
+        let switched =
+            tracefs.tracepoint_format("sched", "sched_switch").map_err(LoadError::NoTracefs)?;
         let offsets = [
-            ("timer_offset", offset(&armed, "hrtimer", 8)?),
-            ("expires_offset", offset(&armed, "softexpires", 8)?),
-            ("prev_offset", offset(&switched, "prev_pid", 4)?),
-            ("prev_prio_offset", offset(&switched, "prev_prio", 4)?),
-            ("state_offset", offset(&switched, "prev_state", 8)?),
-            ("next_offset", offset(&switched, "next_pid", 4)?),
-            ("next_prio_offset", offset(&switched, "next_prio", 4)?),
+            ("timer_offset", field_offset(&armed, "hrtimer", 8)?),
+            ("expires_offset", field_offset(&armed, "softexpires", 8)?),
+            ("prev_offset", field_offset(&switched, "prev_pid", 4)?),
+            ("prev_prio_offset", field_offset(&switched, "prev_prio", 4)?),
+            ("state_offset", field_offset(&switched, "prev_state", 8)?),
+            ("next_offset", field_offset(&switched, "next_pid", 4)?),
+            ("next_prio_offset", field_offset(&switched, "next_prio", 4)?),
         ];
         let offsets = offsets.map(|(name, offset)| (name, offset.to_ne_bytes()));
-        let all: Vec<(&str, &[u8])> = constants
+        let all_constants: Vec<(&str, &[u8])> = constants
             .iter()
             .copied()
             .chain(offsets.iter().map(|(name, bytes)| (*name, &bytes[..])))
             .collect();
-        let object = prepared(UNTYPED_OBJECT, &all, cpus, shape, None)?;
+        let object = prepare_object(UNTYPED_OBJECT, &all_constants, cpus, shape, None)?;
         Ok((object, AccountPrograms::Untyped { armed: armed.id, switched: switched.id }))
     }
 
@@ -74,14 +76,14 @@ impl AccountPrograms {
     }
 
     /// Additional tracepoints that these programs need, with their programs.
-    pub(super) fn more(&self) -> &'static [(&'static str, &'static str)] {
+    pub(super) fn extra_tracepoints(&self) -> &'static [(&'static str, &'static str)] {
         match self {
             AccountPrograms::Typed(_) => &[],
             AccountPrograms::Untyped { .. } => &[ARMED],
         }
     }
 
-    pub(super) fn attach(
+    pub(super) fn attach_program(
         &self,
         object: &BpfObject,
         program: &str,
@@ -105,15 +107,15 @@ impl AccountPrograms {
     /// them.
     pub(super) fn set_clocks(&self, object: &BpfObject) -> Result<(), LoadError> {
         let AccountPrograms::Untyped { .. } = self else { return Ok(()) };
-        let ahead = CLOCKS.map(|clock| ahead(clock) as u64);
+        let clock_offsets = CLOCKS.map(|clock| clock_offset(clock) as u64);
         let mut bytes = [0; AccountClocks::SIZE];
-        AccountClocks { ahead }.write(&mut bytes);
+        AccountClocks { ahead: clock_offsets }.write(&mut bytes);
         let refused = |why| LoadError::Map { bytes: AccountClocks::SIZE as u64, why };
-        sys::update_map(object.map("clocks")?, &0u32.to_ne_bytes(), &bytes).map_err(refused)
+        sys::update_map(object.map_fd("clocks")?, &0u32.to_ne_bytes(), &bytes).map_err(refused)
     }
 }
 
-fn prepared(
+fn prepare_object(
     packed: &[u8],
     constants: &[(&str, &[u8])],
     cpus: u32,
@@ -121,15 +123,15 @@ fn prepared(
     kernel: Option<&Btf>,
 ) -> Result<BpfObject, LoadError> {
     let mut object = BpfObject::open(packed, constants)?;
-    object.shape("buffers", shape.value_size(), cpus);
-    object.entries("cpus", cpus);
-    object.prepare(kernel)?;
+    object.set_map_shape("buffers", shape.value_size(), cpus);
+    object.set_map_entries("cpus", cpus);
+    object.prepare_programs(kernel)?;
     Ok(object)
 }
 
 /// The offset of a field of this size in a tracepoint's record.
-fn offset(format: &RecordFormat, name: &str, size: usize) -> Result<u32, LoadError> {
-    let field = format.field(name).filter(|field| field.size == size);
+fn field_offset(format: &RecordFormat, name: &str, size: usize) -> Result<u32, LoadError> {
+    let field = format.find_field(name).filter(|field| field.size == size);
     let missing = || {
         LoadError::Unfit(format!(
             "the records of this kernel's tracepoints have no {name} of {size} bytes"
@@ -147,15 +149,15 @@ const SAME: i64 = 10_000;
 
 /// The offset in ns of a clock from CLOCK_MONOTONIC: the closest of several readings, so that
 /// preemption in between does not count.
-fn ahead(clock: libc::clockid_t) -> i64 {
+fn clock_offset(clock: libc::clockid_t) -> i64 {
     if clock == libc::CLOCK_MONOTONIC {
         return 0;
     }
     let readings = (0..5).map(|_| {
         let before = clock::read(libc::CLOCK_MONOTONIC);
-        let there = clock::read(clock);
+        let clock_reading = clock::read(clock);
         let after = clock::read(libc::CLOCK_MONOTONIC);
-        (after - before, there - (before + (after - before) / 2))
+        (after - before, clock_reading - (before + (after - before) / 2))
     });
     readings.min().map(|(_, ahead)| ahead).filter(|ahead| ahead.abs() > SAME).unwrap_or(0)
 }

@@ -27,13 +27,13 @@ impl AccountRecord {
         self.pieces
             .iter()
             .filter(|piece| **piece != 0)
-            .map(|piece| (part(piece >> 56), Nanos((piece & SPAN) as i64)))
+            .map(|piece| (cause_of_part(piece >> 56), Nanos((piece & SPAN) as i64)))
     }
 
     /// The latency of the sample due at `due` and arrived at `woke`, divided into main parts that
     /// add up to it. If the sample's own start precedes the timer's (it was armed late), the thread
     /// itself took that time; time outside of the record is unknown.
-    pub fn split(&self, due: MonotonicNs, woke: MonotonicNs) -> Split {
+    pub fn split_latency(&self, due: MonotonicNs, woke: MonotonicNs) -> Split {
         let mut split = Split::default();
         let mut at = due;
         let mut until = |part, end: MonotonicNs| {
@@ -55,7 +55,7 @@ impl AccountRecord {
 
     /// The time before the decision to wake the thread, if the record begins with such: the timer's
     /// interrupt was late.
-    pub fn overdue(&self) -> Nanos {
+    pub fn overdue_time(&self) -> Nanos {
         let late = |(part, _): &(CauseKind, Nanos)| {
             matches!(part, CauseKind::TimerIrqDelay | CauseKind::IdleExit)
         };
@@ -63,7 +63,7 @@ impl AccountRecord {
     }
 }
 
-pub(crate) fn part(code: u64) -> CauseKind {
+pub(crate) fn cause_of_part(code: u64) -> CauseKind {
     match code {
         wire::PART_TIMER_LATE => CauseKind::TimerIrqDelay,
         wire::PART_HARDIRQ => CauseKind::Irq,
@@ -133,16 +133,16 @@ mod tests {
                 (wire::PART_SOFTIRQ, 500),
             ],
         );
-        let split = record.split(MonotonicNs(90), MonotonicNs(125));
+        let split = record.split_latency(MonotonicNs(90), MonotonicNs(125));
         let pieces: Vec<_> = MAIN_PARTS
             .iter()
-            .map(|part| (part.id(), split.of(*part).ns()))
+            .map(|part| (part.id(), split.time_of(*part).ns()))
             .filter(|p| p.1 > 0)
             .collect();
         assert_eq!(pieces, [("timer-irq-delay", 10), ("irq", 5), ("self", 20)]);
-        assert_eq!((split.sum(), record.overdue()), (Nanos(35), Nanos(10)));
+        assert_eq!((split.total_time(), record.overdue_time()), (Nanos(35), Nanos(10)));
         assert_eq!(
-            record.split(MonotonicNs(100), MonotonicNs(1_000)).of(CauseKind::Unknown),
+            record.split_latency(MonotonicNs(100), MonotonicNs(1_000)).time_of(CauseKind::Unknown),
             Nanos(365)
         );
     }
@@ -155,8 +155,9 @@ mod tests {
             late in -100i64..5000,
             pieces in proptest::collection::vec((0u64..20, 0u64..1000), 0..16),
         ) {
-            let split = record(begin, &pieces).split(MonotonicNs(due), MonotonicNs(due + late));
-            prop_assert_eq!(split.sum(), Nanos(late.max(0)));
+            let split = record(begin, &pieces).split_latency(MonotonicNs(due),
+                MonotonicNs(due + late));
+            prop_assert_eq!(split.total_time(), Nanos(late.max(0)));
         }
 
         #[test]

@@ -83,9 +83,9 @@ const TIME32: [(usize, &str); 2] = [(162, "nanosleep"), (267, "clock_nanosleep")
 pub(super) fn native_calls() -> Vec<u8> {
     let mut table = vec![0u16; wire::NATIVE_CALLS as usize];
     if cfg!(target_arch = "x86_64") {
-        let all = CALLS.iter().map(|one| (one, 0));
+        let plain_calls = CALLS.iter().map(|one| (one, 0));
         let times = TIME32.iter().map(|one| (one, wire::NATIVE_TIME32 as u16));
-        for ((number, name), flag) in all.chain(times) {
+        for ((number, name), flag) in plain_calls.chain(times) {
             let native = crate::syscall_number(name).and_then(|native| u16::try_from(native).ok());
             if let (Some(place), Some(native)) = (table.get_mut(*number), native) {
                 *place = native | flag;

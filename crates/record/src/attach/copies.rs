@@ -26,9 +26,9 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    pub(super) fn of(object: &BpfObject) -> Result<Copies, LoadError> {
+    pub(super) fn from_object(object: &BpfObject) -> Result<Copies, LoadError> {
         let bytes = SIZE * wire::STACK_COPIES as usize;
-        let memory = Mapping::of_file(object.map("copies")?, 0, bytes, READ_WRITE, 0)
+        let memory = Mapping::of_file(object.map_fd("copies")?, 0, bytes, READ_WRITE, 0)
             .map_err(|why| LoadError::Map { bytes: bytes as u64, why })?;
         Ok(Copies::new(memory))
     }
@@ -38,13 +38,13 @@ impl Copies {
     }
 
     fn read(&self, offset: usize, words: usize) -> Vec<u64> {
-        let word = |at| self.memory.word(offset + at * 8).load(Ordering::Relaxed);
+        let word = |at| self.memory.word_at(offset + at * 8).load(Ordering::Relaxed);
         (0..words).map(word).collect()
     }
 
     /// Takes the copy with this number + 1 of a thread, made at this instant, unwinds it and frees
     /// it. Returns the number of the stack.
-    pub(super) fn take(
+    pub(super) fn take_copy(
         &mut self,
         number: u16,
         tid: u32,
@@ -53,7 +53,7 @@ impl Copies {
     ) -> Option<u32> {
         let offset = usize::from(number.checked_sub(1)?);
         let offset = (offset < wire::STACK_COPIES as usize).then_some(offset * SIZE)?;
-        if self.memory.word(offset).load(Ordering::Acquire) != taken {
+        if self.memory.word_at(offset).load(Ordering::Acquire) != taken {
             return None;
         }
         let head: Vec<u8> =
@@ -61,7 +61,7 @@ impl Copies {
         let head = Head::read(head.first_chunk()?);
         let words = (head.bytes.min(wire::STACK_BYTES) / 8) as usize;
         let stack = self.read(offset + Head::SIZE, words);
-        self.memory.word(offset).store(0, Ordering::Release);
+        self.memory.word_at(offset).store(0, Ordering::Release);
         if head.tid != tid {
             return None;
         }
@@ -79,23 +79,23 @@ impl Copies {
         };
         let number = FIRST | self.next;
         self.next = (self.next + 1) % FIRST;
-        self.kept.insert(number, unwinder.unwind(&copy));
+        self.kept.insert(number, unwinder.unwind_stack(&copy));
         Some(number)
     }
 
     /// The functions of a stack, if it is one of these.
-    pub(super) fn stack(&self, number: u32) -> Option<&UserStack> {
+    pub(super) fn kept_stack(&self, number: u32) -> Option<&UserStack> {
         self.kept.get(&number)
     }
 
     /// Keeps those that are needed, and frees the copies whose record never came.
-    pub(super) fn sweep(&mut self, needed: &BTreeSet<u32>, now: MonotonicNs) {
+    pub(super) fn free_unneeded(&mut self, needed: &BTreeSet<u32>, now: MonotonicNs) {
         self.kept.retain(|number, _| needed.contains(number));
         for slot in 0..wire::STACK_COPIES as usize {
-            let taken = self.memory.word(slot * SIZE);
-            let at = taken.load(Ordering::Acquire);
+            let copy_stamp = self.memory.word_at(slot * SIZE);
+            let at = copy_stamp.load(Ordering::Acquire);
             if at != 0 && now.0.saturating_sub_unsigned(at) > STALE {
-                let _ = taken.compare_exchange(at, 0, Ordering::AcqRel, Ordering::Relaxed);
+                let _ = copy_stamp.compare_exchange(at, 0, Ordering::AcqRel, Ordering::Relaxed);
             }
         }
     }
@@ -111,16 +111,16 @@ mod tests {
         head.write(&mut bytes);
         for (at, word) in bytes.chunks_exact(8).enumerate() {
             let word = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
-            copies.memory.word(slot * SIZE + at * 8).store(word, Ordering::Relaxed);
+            copies.memory.word_at(slot * SIZE + at * 8).store(word, Ordering::Relaxed);
         }
     }
 
     #[test]
     fn a_copy_belongs_to_the_moment_at_which_it_was_made_and_is_freed_once() {
-        let memory = Mapping::anonymous(SIZE * wire::STACK_COPIES as usize).unwrap();
+        let memory = Mapping::new_anonymous(SIZE * wire::STACK_COPIES as usize).unwrap();
         let (mut copies, mut unwinder) = (Copies::new(memory), Unwinder::default());
         let mut take =
-            |copies: &mut Copies, number, taken| copies.take(number, 5, taken, &mut unwinder);
+            |copies: &mut Copies, number, taken| copies.take_copy(number, 5, taken, &mut unwinder);
         let mut head = Head::read(&[0; Head::SIZE]);
         (head.taken, head.tid, head.process, head.ip, head.bytes) =
             (7_000, 5, u32::MAX, 0x4000, 64);
@@ -129,15 +129,19 @@ mod tests {
         assert_eq!(take(&mut copies, 0, 0), None);
         assert_eq!(take(&mut copies, u16::MAX, 7_000), None);
         let number = take(&mut copies, 4, 7_000).expect("it is there");
-        let stack = copies.stack(number).expect("it was unwound");
+        let stack = copies.kept_stack(number).expect("it was unwound");
         assert_eq!((stack.addresses.as_slice(), stack.is_cut), (&[0x4000][..], true), "no process");
         assert_eq!(take(&mut copies, 4, 7_000), None, "it is freed");
         written(&copies, 9, head);
-        copies.sweep(&BTreeSet::from([number]), MonotonicNs(7_000 + STALE));
-        assert!(copies.stack(number).is_some());
-        assert_eq!(copies.memory.word(9 * SIZE).load(Ordering::Relaxed), 7_000);
-        copies.sweep(&BTreeSet::new(), MonotonicNs(7_001 + STALE));
-        assert!(copies.stack(number).is_none());
-        assert_eq!(copies.memory.word(9 * SIZE).load(Ordering::Relaxed), 0, "its record was lost");
+        copies.free_unneeded(&BTreeSet::from([number]), MonotonicNs(7_000 + STALE));
+        assert!(copies.kept_stack(number).is_some());
+        assert_eq!(copies.memory.word_at(9 * SIZE).load(Ordering::Relaxed), 7_000);
+        copies.free_unneeded(&BTreeSet::new(), MonotonicNs(7_001 + STALE));
+        assert!(copies.kept_stack(number).is_none());
+        assert_eq!(
+            copies.memory.word_at(9 * SIZE).load(Ordering::Relaxed),
+            0,
+            "its record was lost"
+        );
     }
 }

@@ -27,7 +27,7 @@ pub struct AttachCost {
 impl Attacher {
     /// Measures the cost with a thread of this process, in about 40 ms, including the programs'
     /// work for other tasks meanwhile. Call it before anything is watched.
-    pub fn cost(&mut self) -> Fact<AttachCost> {
+    pub fn measure_cost(&mut self) -> Fact<AttachCost> {
         let _counting = match sys::enable_run_time() {
             Ok(counting) => counting,
             Err(why) => return Fact::Unavailable(format!("BPF_ENABLE_STATS: {why}")),
@@ -36,17 +36,17 @@ impl Attacher {
             let (sent, tid) = std::sync::mpsc::sync_channel(1);
             let (go, begin) = std::sync::mpsc::sync_channel::<()>(1);
             let thread = std::thread::Builder::new().name("attach-cost".to_owned());
-            let this = &*self;
+            let attacher = &*self;
             let thread = thread.spawn_scoped(scope, move || {
-                let _ = sent.send(attributes::tid() as u32);
+                let _ = sent.send(attributes::thread_id() as u32);
                 begin.recv().ok()?;
-                let first = this.run_time()?;
-                (0..CALLS).for_each(|_| _ = attributes::tid());
-                let second = this.run_time()?;
+                let first = attacher.run_time()?;
+                (0..CALLS).for_each(|_| _ = attributes::thread_id());
+                let second = attacher.run_time()?;
                 (0..CYCLES).for_each(|_| std::thread::sleep(SLEEP));
                 // Reading the counts takes system calls, which are in each difference once.
-                let third = this.run_time()?;
-                Some([first, second, third, this.run_time()?])
+                let third = attacher.run_time()?;
+                Some([first, second, third, attacher.run_time()?])
             });
             let tid = tid.recv().ok()?;
             self.own.store(tid, Ordering::Relaxed);
@@ -54,17 +54,17 @@ impl Attacher {
             go.send(()).ok()?;
             thread.ok()?.join().ok()?
         });
-        self.drain(&mut |_| ());
+        self.drain_cycles(&mut |_| ());
         match counted {
             Some([first, second, third, fourth]) => {
-                let of = |a: (u64, u64), b: (u64, u64)| (b.0 - a.0, b.1 - a.1);
-                let reading = of(third, fourth);
-                let without = |a, b, times| {
-                    let (ns, runs) = of(a, b);
+                let run_difference = |a: (u64, u64), b: (u64, u64)| (b.0 - a.0, b.1 - a.1);
+                let reading = run_difference(third, fourth);
+                let net_cost = |a, b, times| {
+                    let (ns, runs) = run_difference(a, b);
                     (ns.saturating_sub(reading.0) / times, runs.saturating_sub(reading.1) / times)
                 };
                 let (calls, cycles) =
-                    (without(first, second, CALLS), without(second, third, CYCLES));
+                    (net_cost(first, second, CALLS), net_cost(second, third, CYCLES));
                 Fact::Known(AttachCost {
                     per_cycle: Nanos(cycles.0 as i64),
                     runs_per_cycle: cycles.1,

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 /// Decodes the value of a thread at `now`; `None` if it is neither in a wait nor in a cycle after
 /// one.
-pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
+pub(super) fn decode_open_cycle(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
     let u32_at =
         |at: u64| Some(u64::from(u32::from_ne_bytes(*value.get(at as usize..)?.first_chunk()?)));
     let u64_at = |at: u64| Some(u64::from_ne_bytes(*value.get(at as usize..)?.first_chunk()?));
@@ -51,7 +51,7 @@ pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
 
 /// Reads until when a thread asked to sleep, where the value says no more than where that stands in
 /// the thread's memory, and puts it in the value.
-pub(super) fn ask(value: &mut [u8], tid: u32) {
+pub(super) fn read_sleep_end(value: &mut [u8], tid: u32) {
     let at = |place: u64| Some(u64::from_ne_bytes(*value.get(place as usize..)?.first_chunk()?));
     let Some(asks) = at(wire::ATTACHED_ASKS).filter(|asks| *asks != 0) else { return };
     let cycle = value.get(wire::ATTACHED_CYCLE as usize..).and_then(<[u8]>::first_chunk);
@@ -127,7 +127,7 @@ mod tests {
             (wire::PHASE_WOKEN, 0, 0, Some(150), None),
             (wire::PHASE_OPEN, 0, 0, Some(150), Some(170)),
         ] {
-            let open = decode(&value(phase, stage, asked), NOW).expect("it is known");
+            let open = decode_open_cycle(&value(phase, stage, asked), NOW).expect("it is known");
             let of = |at: Option<MonotonicNs>| at.map(MonotonicNs::ns);
             assert_eq!(
                 (of(open.release), of(open.returned)),
@@ -141,7 +141,7 @@ mod tests {
         let mut again = value(wire::PHASE_OPEN, 0, 0);
         again[wire::ATTACHED_CALL as usize..][..4].copy_from_slice(&231u32.to_ne_bytes());
         again[wire::ATTACHED_ENTERED as usize..][..8].copy_from_slice(&800u64.to_ne_bytes());
-        let until = |value: &[u8]| decode(value, NOW).expect("it is open").until;
+        let until = |value: &[u8]| decode_open_cycle(value, NOW).expect("it is open").until;
         assert_eq!(until(&again), Some(MonotonicNs(800)));
         let mut postponed = value(wire::PHASE_WAITING, wire::ENTRY_POSTPONED, 0);
         postponed[wire::ATTACHED_CALL as usize..][..4].copy_from_slice(&231u32.to_ne_bytes());
@@ -149,8 +149,8 @@ mod tests {
         again[wire::ATTACHED_STATE as usize] = wire::STATE_ASLEEP as u8;
         assert_eq!(until(&again), None, "for another file");
         assert_eq!(until(&value(wire::PHASE_OPEN, 0, 0)), None);
-        assert_eq!(decode(&value(0, 0, 0), NOW), None, "no wait was seen");
-        assert_eq!(decode(&[0; 64], NOW), None, "it is cut off");
+        assert_eq!(decode_open_cycle(&value(0, 0, 0), NOW), None, "no wait was seen");
+        assert_eq!(decode_open_cycle(&[0; 64], NOW), None, "it is cut off");
     }
 
     #[test]
@@ -167,9 +167,12 @@ mod tests {
         put(wire::ATTACHED_CYCLE, &cycle);
         put(wire::ATTACHED_ASKS, &(until.as_ptr() as u64).to_ne_bytes());
         let now = MonotonicNs(4_000_000_000);
-        assert_eq!(decode(&value, now).expect("it waits").release, None);
-        ask(&mut value, std::process::id());
-        assert_eq!(decode(&value, now).unwrap().release, Some(MonotonicNs(3_000_000_700)));
+        assert_eq!(decode_open_cycle(&value, now).expect("it waits").release, None);
+        read_sleep_end(&mut value, std::process::id());
+        assert_eq!(
+            decode_open_cycle(&value, now).unwrap().release,
+            Some(MonotonicNs(3_000_000_700))
+        );
         let end = |operation, clock: libc::clockid_t| {
             let of = Wire { operation, argument: clock as u64, ..written };
             end_of_sleep(&of, 900, |_| 250)

@@ -19,7 +19,7 @@ fn add(parts: &mut AttachSums, part: u64, ns: u64) {
 }
 
 /// The record that the whole division would have made.
-pub(super) fn divide(of: &Ordinary) -> Wire {
+pub(super) fn divide_ordinary(of: &Ordinary) -> Wire {
     let mut cycle = Wire::read(&[0; Wire::SIZE]);
     cycle.release = of.expires.min(of.woken);
     (cycle.entered, cycle.woken, cycle.returned) = (of.entered, of.woken, of.returned);
@@ -34,18 +34,18 @@ pub(super) fn divide(of: &Ordinary) -> Wire {
     }
     cycle.wake = until_woken(of, cycle.release);
     // Who had the CPU until the thread was switched to.
-    let (mut at, keeper) = ((of.woken, of.hard, of.soft), keeper(of));
+    let (mut at, keeper) = ((of.woken, of.hard, of.soft), delay_part(of));
     let took =
-        spend(&mut at, (of.arrived, of.arrived_hard, of.arrived_soft), keeper, &mut cycle.wake);
+        add_time(&mut at, (of.arrived, of.arrived_hard, of.arrived_soft), keeper, &mut cycle.wake);
     if keeper != wire::PART_IDLE_EXIT && took > 0 && of.before > 0 {
         (cycle.culprit, cycle.culprit_ns, cycle.culprit_comm) = (of.before, took, of.before_comm);
         cycle.culprit_behind = if keeper == wire::PART_NOT_SWITCHED { 0 } else { took };
     }
     at.0 = of.arrived;
     let returned = (of.returned, of.returned_hard, of.returned_soft);
-    spend(&mut at, returned, wire::PART_SWITCH, &mut cycle.wake);
-    let again = (of.again, of.again_hard, of.again_soft);
-    spend(&mut at, again, wire::PART_ITSELF, &mut cycle.run);
+    add_time(&mut at, returned, wire::PART_SWITCH, &mut cycle.wake);
+    let next_wait = (of.again, of.again_hard, of.again_soft);
+    add_time(&mut at, next_wait, wire::PART_ITSELF, &mut cycle.run);
     cycle
 }
 
@@ -86,7 +86,12 @@ fn until_woken(of: &Ordinary, release: u64) -> AttachSums {
 }
 
 /// Adds the time since `at` to the part, without interrupts and softirqs. How long that was.
-fn spend(at: &mut (u64, u64, u64), to: (u64, u64, u64), part: u64, parts: &mut AttachSums) -> u64 {
+fn add_time(
+    at: &mut (u64, u64, u64),
+    to: (u64, u64, u64),
+    part: u64,
+    parts: &mut AttachSums,
+) -> u64 {
     let whole = to.0.saturating_sub(at.0);
     let hard = to.1.saturating_sub(at.1).min(whole);
     let soft = to.2.saturating_sub(at.2).min(whole - hard);
@@ -97,7 +102,7 @@ fn spend(at: &mut (u64, u64, u64), to: (u64, u64, u64), part: u64, parts: &mut A
     whole - hard - soft
 }
 
-fn keeper(of: &Ordinary) -> u64 {
+fn delay_part(of: &Ordinary) -> u64 {
     if of.ran == 0 {
         wire::PART_IDLE_EXIT
     } else if of.ran_prio < of.prio && of.ran_prio < REAL_TIME {
@@ -138,7 +143,7 @@ mod tests {
 
     #[test]
     fn short_and_full_cycle_records_decode_to_the_same_cycle() {
-        let Some((program, _place)) = simulated::compiled("cycles") else { return };
+        let Some((program, _place)) = simulated::compile_test("cycles") else { return };
         let out = Command::new(program).arg("pairs").output().expect("it was just compiled");
         let out = String::from_utf8(out.stdout).expect("numbers");
         let lines: Vec<&str> = out.lines().collect();

@@ -4,7 +4,7 @@ use super::copies::Copies;
 use super::ordinary;
 use super::stacks::UserStacks;
 use super::wait_places::WaitPlaces;
-use crate::account::part;
+use crate::account::cause_of_part;
 use crate::unwind::Unwinder;
 use crate::wire::layout::{
     self as wire, Cycle as Wire, Gap as WireGap, Header, Moment as WireMoment, Ordinary,
@@ -51,23 +51,23 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
         let kind = u64::from(header.kind);
         let mut written_at = MonotonicNs(i64::try_from(header.ns).unwrap_or(i64::MAX));
         if kind == wire::CYCLE
-            && let Some(cycle) = whole::<{ Wire::SIZE }>(payload)
+            && let Some(cycle) = exact_payload::<{ Wire::SIZE }>(payload)
         {
-            let cycle = decode(&header, &Wire::read(cycle));
+            let cycle = decode_cycle(&header, &Wire::read(cycle));
             written_at = cycle.again;
             take(cycle);
         }
         if kind == wire::ORDINARY
-            && let Some(cycle) = whole::<{ Ordinary::SIZE }>(payload)
+            && let Some(cycle) = exact_payload::<{ Ordinary::SIZE }>(payload)
         {
-            let cycle = decode(&header, &ordinary::divide(&Ordinary::read(cycle)));
+            let cycle = decode_cycle(&header, &ordinary::divide_ordinary(&Ordinary::read(cycle)));
             written_at = cycle.again;
             take(cycle);
         }
         if kind == wire::WAIT
-            && let Some(wait) = whole::<{ Wait::SIZE }>(payload)
+            && let Some(wait) = exact_payload::<{ Wait::SIZE }>(payload)
         {
-            moments.waits.see(header.tid, &Wait::read(wait), &mut moments.unwinder);
+            moments.waits.note_wait(header.tid, &Wait::read(wait), &mut moments.unwinder);
         }
         // The lost records were made before the next one that found room.
         if is_after_loss && moments.breaks.len() < MOMENTS {
@@ -75,27 +75,27 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
         }
         is_after_loss = kind == wire::LOST;
         if kind == wire::GAP
-            && let Some(gap) = whole::<{ WireGap::SIZE }>(payload)
+            && let Some(gap) = exact_payload::<{ WireGap::SIZE }>(payload)
             && moments.gaps.len() < MOMENTS
         {
             moments.gaps.push(decode_gap(&header, &WireGap::read(gap)));
         }
         if kind == wire::TIMES
-            && let Some(times) = whole::<{ WireTimes::SIZE }>(payload)
+            && let Some(times) = exact_payload::<{ WireTimes::SIZE }>(payload)
             && moments.times.len() < MOMENTS
         {
             moments.times.push((header.tid, thread_times(&WireTimes::read(times), header.ns)));
         }
         if kind == wire::MOMENT
-            && let Some(moment) = whole::<{ WireMoment::SIZE }>(payload)
+            && let Some(moment) = exact_payload::<{ WireMoment::SIZE }>(payload)
         {
             let moment = WireMoment::read(moment);
-            moments.stacks.see(moment.stack);
+            moments.stacks.note_stack(moment.stack);
             if moments.kept.len() < MOMENTS {
                 let mut of_it = decode_moment(&header, &moment);
                 if let (Some(of_it), Some(copies)) = (&mut of_it, &mut moments.copies) {
                     let mut take =
-                        |number, tid, at| copies.take(number, tid, at, &mut moments.unwinder);
+                        |number, tid, at| copies.take_copy(number, tid, at, &mut moments.unwinder);
                     let copied = take(moment.copy, header.tid, moment.begin);
                     of_it.stack = copied.or(of_it.stack);
                     if let Some(waker) = &mut of_it.waker {
@@ -108,10 +108,10 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
                 }
                 if let Some(MomentKind::Exec | MomentKind::Exit { .. }) = of_it.map(|of| of.what) {
                     let at = MonotonicNs(i64::try_from(header.ns).unwrap_or(i64::MAX));
-                    moments.waits.forget(header.tid, at);
+                    moments.waits.forget_thread(header.tid, at);
                 }
                 if of_it.is_some_and(|of| of.what == MomentKind::Exec) {
-                    moments.unwinder.forget(header.tid);
+                    moments.unwinder.forget_process(header.tid);
                 }
                 moments.kept.extend(of_it);
             }
@@ -119,7 +119,7 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
     }
 }
 
-fn whole<const SIZE: usize>(payload: &[u8]) -> Option<&[u8; SIZE]> {
+fn exact_payload<const SIZE: usize>(payload: &[u8]) -> Option<&[u8; SIZE]> {
     payload.first_chunk().filter(|chunk| chunk.len() == payload.len())
 }
 
@@ -132,9 +132,10 @@ fn decode_moment(header: &Header, wire: &WireMoment) -> Option<Moment> {
         wire::MOMENT_PREEMPTED => {
             MomentKind::Preempted { by: wire.next, name: TaskComm(wire.next_comm) }
         }
-        wire::MOMENT_ASLEEP => {
-            MomentKind::Asleep { part: part(wire.within.into()), time: slept.min(end - begin) }
-        }
+        wire::MOMENT_ASLEEP => MomentKind::Asleep {
+            part: cause_of_part(wire.within.into()),
+            time: slept.min(end - begin),
+        },
         wire::MOMENT_RAN => MomentKind::Ran,
         wire::MOMENT_FAULT => MomentKind::Fault,
         wire::MOMENT_CALL => MomentKind::Called,
@@ -178,7 +179,7 @@ fn decode_gap(header: &Header, wire: &WireGap) -> Gap {
         cpu: header.cpu,
         begin,
         end,
-        split: split(&wire.parts, end - begin),
+        split: split_span(&wire.parts, end - begin),
         culprit: (wire.by_ns > 0).then_some(culprit),
     }
 }
@@ -196,13 +197,13 @@ pub(super) fn thread_times(wire: &WireTimes, now: u64) -> ThreadTimes {
     ThreadTimes { ran, ready, waited, stopped, lost_cycles, lost_gaps }
 }
 
-fn decode(header: &Header, wire: &Wire) -> Cycle {
+fn decode_cycle(header: &Header, wire: &Wire) -> Cycle {
     let at = |ns: u64| MonotonicNs(i64::try_from(ns).unwrap_or(i64::MAX));
     let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
     // In this order, as an instant from another CPU may be some ns earlier.
     let release = at(wire.release);
     let returned = at(wire.returned).max(release);
-    let again = at(wire.again).max(returned);
+    let next_wait = at(wire.again).max(returned);
     let culprit = CycleCulprit {
         tid: wire.culprit,
         name: TaskComm(wire.culprit_comm),
@@ -216,7 +217,7 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         entered: at(wire.entered),
         woken: at(wire.woken),
         returned,
-        again,
+        again: next_wait,
         call: WaitingCall {
             number: wire.call,
             operation: wire.operation,
@@ -227,7 +228,7 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         timer: wire.timer,
         waker: wire.waker,
         waker_name: TaskComm(wire.waker_comm),
-        wait_is: part(wire.within.into()),
+        wait_is: cause_of_part(wire.within.into()),
         reclaimed: ran_in(wire, wire::PART_RECLAIM_RAN),
         faulted: ran_in(wire, wire::PART_FAULT_RAN),
         blocks: wire.blocks,
@@ -241,8 +242,8 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         slept_without_pi: wire.calls & FUTEX_WAIT != 0,
         longest_call: (wire.longest_ns > 0).then_some((wire.longest, span(wire.longest_ns))),
         culprit: (wire.culprit_ns > 0).then_some(culprit),
-        holder: holder(wire),
-        awaited: awaited(wire),
+        holder: decode_lock_holder(wire),
+        awaited: decode_awaited(wire),
         hidden: wire.hidden,
         likely: (wire.likely_ns > 0).then(|| CycleCulprit {
             tid: wire.likely,
@@ -250,13 +251,13 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
             time: span(wire.likely_ns),
             behind: Nanos::ZERO,
         }),
-        wake: split(&wire.wake, returned - release),
-        run: split(&wire.run, again - returned),
+        wake: split_span(&wire.wake, returned - release),
+        run: split_span(&wire.run, next_wait - returned),
     }
 }
 
 const FUTEX_WAIT: u32 = 1 << wire::CYCLE_FUTEX_WAIT;
-fn holder(wire: &Wire) -> Option<LockHolder> {
+fn decode_lock_holder(wire: &Wire) -> Option<LockHolder> {
     let in_namespace = u64::from(wire.holder_by) & wire::HOLDER_IN_NAMESPACE != 0;
     let evidence = match u64::from(wire.holder_by) & !wire::HOLDER_IN_NAMESPACE {
         wire::HOLDER_PI => LockEvidence::PiFutex,
@@ -274,7 +275,7 @@ fn holder(wire: &Wire) -> Option<LockHolder> {
     })
 }
 
-fn awaited(wire: &Wire) -> Option<AwaitedWaker> {
+fn decode_awaited(wire: &Wire) -> Option<AwaitedWaker> {
     (wire.awaited_ns > 0).then(|| AwaitedWaker {
         by: woken_by(wire.awaited_by as u8),
         tid: wire.awaited,
@@ -305,18 +306,18 @@ fn woken_by(code: u8) -> WokenBy {
 
 /// The parts of a span, which they add up to: the missing rest is unknown, or all of it if they
 /// exceed the span (two CPUs observed the thread at once).
-fn split(parts: &[u64], whole: Nanos) -> Split {
+fn split_span(parts: &[u64], whole: Nanos) -> Split {
     let mut split = Split::default();
     let sum = parts.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
-    let known = i64::try_from(sum).ok().filter(|sum| *sum <= whole.ns() + SLACK);
-    match known {
+    let known_sum = i64::try_from(sum).ok().filter(|sum| *sum <= whole.ns() + SLACK);
+    match known_sum {
         Some(sum) => {
             let mut over = Nanos((sum - whole.ns()).max(0));
             for (code, ns) in parts.iter().enumerate() {
                 let ns = Nanos(*ns as i64);
-                let less = over.min(ns);
-                over = over - less;
-                split.add(part(code as u64), ns - less);
+                let surplus_part = over.min(ns);
+                over = over - surplus_part;
+                split.add(cause_of_part(code as u64), ns - surplus_part);
             }
             split.add(CauseKind::Unknown, whole - Nanos(sum).min(whole));
         }
@@ -335,7 +336,7 @@ pub(super) mod tests {
 
     pub(crate) fn cycle_of(tid: u32, entered: u64) -> Cycle {
         let header = Header { ns: 0, tid, kind: wire::CYCLE as u8, words: 0, cpu: 0 };
-        decode(&header, &Wire { entered, ..Wire::read(&[0; Wire::SIZE]) })
+        decode_cycle(&header, &Wire { entered, ..Wire::read(&[0; Wire::SIZE]) })
     }
 
     #[test]
@@ -371,11 +372,11 @@ pub(super) mod tests {
         let [cycle] = all[..] else { panic!("one cycle") };
         assert_eq!((cycle.tid, cycle.cpu, cycle.by), (7, 1, WokenBy::Timer));
         assert_eq!((cycle.wakeup_latency(), cycle.response_time()), (Nanos(500), Nanos(2_000)));
-        assert_eq!(cycle.wake.of(CauseKind::Unknown), Nanos(100));
+        assert_eq!(cycle.wake.time_of(CauseKind::Unknown), Nanos(100));
         let holder = cycle.holder.expect("it was recorded");
         assert!(!holder.in_namespace);
         wire.holder_by |= wire::HOLDER_IN_NAMESPACE as u32;
-        let inside = decode(&header, &wire).holder.expect("it was recorded");
+        let inside = decode_cycle(&header, &wire).holder.expect("it was recorded");
         assert_eq!((inside.evidence, inside.in_namespace), (LockEvidence::PiFutex, true));
         assert_eq!((holder.tid, holder.evidence, holder.waits), (8, LockEvidence::PiFutex, 2));
         assert_eq!((holder.name.to_string().as_str(), holder.time), ("owner", Nanos(60)));
@@ -398,10 +399,10 @@ pub(super) mod tests {
         };
         let asleep = moment(&wire).expect("it has a known kind");
         assert_eq!((asleep.tid, asleep.call, asleep.stack), (7, Some(35), None));
-        assert_eq!(asleep.time(), Nanos(2_000), "no longer than until it ran again");
+        assert_eq!(asleep.time_off_cpu(), Nanos(2_000), "no longer than until it ran again");
         (wire.kind, wire.next, wire.call) = (wire::MOMENT_PREEMPTED as u8, 9, 0);
         let preempted = moment(&wire).expect("it has a known kind");
-        assert_eq!((preempted.call, preempted.time()), (None, Nanos(2_000)));
+        assert_eq!((preempted.call, preempted.time_off_cpu()), (None, Nanos(2_000)));
         assert_eq!(moment(&WireMoment { kind: 99, ..wire }), None);
     }
 
@@ -456,9 +457,9 @@ pub(super) mod tests {
                 cpu: 0,
             };
             let wire = Wire::read(bytes.first_chunk().expect("as long"));
-            let cycle = decode(&header, &wire);
-            prop_assert_eq!(cycle.wake.sum(), cycle.wakeup_latency());
-            prop_assert_eq!(cycle.split().sum(), cycle.response_time());
+            let cycle = decode_cycle(&header, &wire);
+            prop_assert_eq!(cycle.wake.total_time(), cycle.wakeup_latency());
+            prop_assert_eq!(cycle.total_split().total_time(), cycle.response_time());
         }
 
         #[test]

@@ -32,23 +32,23 @@ pub(super) struct UserStacks {
 
 impl UserStacks {
     /// Adds the kernel's result for a stack.
-    pub(super) fn see(&mut self, stack: i32) {
+    pub(super) fn note_stack(&mut self, stack: i32) {
         self.any_taken |= stack == TAKEN;
         self.lost += u64::from(stack == TAKEN);
         self.seen.extend(u32::try_from(stack).ok());
     }
 
     /// Whether the stack of this instant is still in the map.
-    fn has(&self, stack: u32, moment: &Moment) -> bool {
+    fn has_stack(&self, stack: u32, moment: &Moment) -> bool {
         self.freed.get(&stack).is_none_or(|freed| moment.begin > *freed)
     }
 
     /// The addresses, innermost function first; `None` if the place was freed already.
-    pub(super) fn addresses(&self, map: &OwnedFd, moment: &Moment) -> Option<Vec<u64>> {
+    pub(super) fn stack_addresses(&self, map: &OwnedFd, moment: &Moment) -> Option<Vec<u64>> {
         let Some(stack) = moment.stack else { return Some(Vec::new()) };
-        let is_there = |stack: &u32| self.has(*stack, moment);
-        let all = sys::stack::<STACK>(map, Some(stack).filter(is_there)?);
-        Some(all).filter(|all| !all.is_empty())
+        let is_there = |stack: &u32| self.has_stack(*stack, moment);
+        let addresses = sys::read_stack::<STACK>(map, Some(stack).filter(is_there)?);
+        Some(addresses).filter(|all| !all.is_empty())
     }
 
     fn is_due(&self, now: MonotonicNs) -> bool {
@@ -57,8 +57,8 @@ impl UserStacks {
     }
 
     /// Frees places when due, except those returned by `needed`.
-    pub(super) fn sweep(&mut self, map: &OwnedFd, needed: impl FnOnce() -> BTreeSet<u32>) {
-        if !self.is_due(clock::monotonic()) {
+    pub(super) fn free_unneeded(&mut self, map: &OwnedFd, needed: impl FnOnce() -> BTreeSet<u32>) {
+        if !self.is_due(clock::monotonic_now()) {
             return;
         }
         let needed = needed();
@@ -71,13 +71,13 @@ impl UserStacks {
             key = Some(next);
         }
         for stack in all.into_iter().filter(|stack| !needed.contains(stack)) {
-            if sys::delete(map, &stack.to_ne_bytes()).is_ok() {
-                self.freed.insert(stack, clock::monotonic());
+            if sys::delete_key(map, &stack.to_ne_bytes()).is_ok() {
+                self.freed.insert(stack, clock::monotonic_now());
             }
         }
         self.seen.clear();
         self.any_taken = false;
-        self.swept = Some(clock::monotonic());
+        self.swept = Some(clock::monotonic_now());
     }
 }
 
@@ -89,14 +89,14 @@ mod tests {
     #[test]
     fn stack_slots_are_freed_if_many_are_used_or_one_is_missing() {
         let mut stacks = UserStacks::default();
-        (0..MANY as i32 - 1).for_each(|stack| stacks.see(stack));
-        [-libc::EFAULT, 0, 1].into_iter().for_each(|stack| stacks.see(stack));
+        (0..MANY as i32 - 1).for_each(|stack| stacks.note_stack(stack));
+        [-libc::EFAULT, 0, 1].into_iter().for_each(|stack| stacks.note_stack(stack));
         assert!(!stacks.is_due(MonotonicNs(7)), "the same ones are no more");
         assert_eq!(stacks.lost, 0);
-        stacks.see(MANY as i32);
+        stacks.note_stack(MANY as i32);
         assert!(stacks.is_due(MonotonicNs(7)));
         let mut stacks = UserStacks::default();
-        stacks.see(-17);
+        stacks.note_stack(-17);
         assert_eq!(stacks.lost, 1);
         assert!(stacks.is_due(MonotonicNs(7)));
         stacks.swept = Some(MonotonicNs(7));
@@ -110,10 +110,10 @@ mod tests {
         stacks.freed.insert(5, MonotonicNs(1_000));
         let at = |begin| {
             let (begin, end) = (MonotonicNs(begin), MonotonicNs(2_000));
-            Moment { end, stack: Some(5), ..Moment::at(7, begin, MomentKind::Ran) }
+            Moment { end, stack: Some(5), ..Moment::new(7, begin, MomentKind::Ran) }
         };
-        assert!(stacks.has(4, &at(900)));
-        assert!(!stacks.has(5, &at(900)) && !stacks.has(5, &at(1_000)));
-        assert!(stacks.has(5, &at(1_001)));
+        assert!(stacks.has_stack(4, &at(900)));
+        assert!(!stacks.has_stack(5, &at(900)) && !stacks.has_stack(5, &at(1_000)));
+        assert!(stacks.has_stack(5, &at(1_001)));
     }
 }

@@ -9,12 +9,12 @@ const FIELD: &[u8] = b"\0prev_steal_time_rq\0";
 /// The finding if a hypervisor takes time of this system, and the kernel does not keep it per CPU
 /// (CONFIG_PARAVIRT_TIME_ACCOUNTING).
 pub(super) fn not_divided() -> Option<Finding> {
-    let stolen = stolen(&fs::read_to_string("/proc/stat").ok()?);
+    let stolen = stolen_ticks(&fs::read_to_string("/proc/stat").ok()?);
     let is_kept = || fs::read("/sys/kernel/btf/vmlinux").is_ok_and(|types| has_field(&types));
-    (stolen > 0 && !is_kept()).then(finding)
+    (stolen > 0 && !is_kept()).then(undivided_finding)
 }
 
-fn finding() -> Finding {
+fn undivided_finding() -> Finding {
     let message = "steal time is in the part that it interrupted: this kernel does not keep it for \
                    each CPU (CONFIG_PARAVIRT_TIME_ACCOUNTING)";
     Finding::new("steal-not-divided", Severity::Note, "attach", message)
@@ -25,7 +25,7 @@ fn has_field(types: &[u8]) -> bool {
 }
 
 /// The ticks since boot, over all CPUs.
-fn stolen(stat: &str) -> u64 {
+fn stolen_ticks(stat: &str) -> u64 {
     let ticks = stat.lines().next().and_then(|line| line.split_ascii_whitespace().nth(8));
     ticks.and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }
@@ -38,7 +38,7 @@ mod tests {
     fn a_btf_field_is_found_by_its_complete_name_only() {
         assert!(has_field(b"\0nr\0prev_steal_time_rq\0clock\0"));
         assert!(!has_field(b"\0prev_steal_time_rq2\0prev_steal_time\0"));
-        assert_eq!(stolen("cpu  1 2 3 4 5 6 7 89 0 0\ncpu0 1 2 3\n"), 89);
-        assert_eq!(stolen(""), 0);
+        assert_eq!(stolen_ticks("cpu  1 2 3 4 5 6 7 89 0 0\ncpu0 1 2 3\n"), 89);
+        assert_eq!(stolen_ticks(""), 0);
     }
 }

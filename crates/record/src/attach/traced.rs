@@ -42,8 +42,8 @@ impl TracedThreads {
             backend: Backend::Tracefs,
             ..Request::new(&OF_ALL, cpus.clone())
         })?;
-        let mut groups = machine.recorded().groups;
-        groups.extend(OF_WATCHED.into_iter().filter(|group| has(*group)));
+        let mut groups = machine.coverage_so_far().groups;
+        groups.extend(OF_WATCHED.into_iter().filter(|group| has_tracepoint_of(*group)));
         let (scheduler, calls) = (Group::Sched, Group::Syscall);
         if !groups.contains(&scheduler) || !groups.contains(&calls) {
             return Err(StartError::Backend {
@@ -70,10 +70,10 @@ impl TracedThreads {
     }
 
     /// Watches these threads, or all of a process.
-    pub fn watch(&self, pid: u32, whole: bool) -> Result<(), StartError> {
+    pub fn watch_task(&self, pid: u32, whole: bool) -> Result<(), StartError> {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *watched {
-            Some(recorder) => recorder.follow(pid, whole),
+            Some(recorder) => recorder.follow_task(pid, whole),
             None => {
                 let wanted = OF_WATCHED.into_iter().filter(|group| self.groups.contains(group));
                 let recorder = Recorder::start(Request {
@@ -91,9 +91,9 @@ impl TracedThreads {
     }
 
     /// Returns the new events in order of time.
-    pub fn drain(&mut self, take: &mut dyn FnMut(&Event)) {
+    pub fn drain_events(&mut self, take: &mut dyn FnMut(&Event)) {
         let watched = self.watched.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let events = self.merged.take([&mut self.machine].into_iter().chain(watched));
+        let events = self.merged.take_events([&mut self.machine].into_iter().chain(watched));
         for event in &events {
             if let EventKind::Lost { count, .. } = event.what {
                 self.lost += count;
@@ -103,14 +103,15 @@ impl TracedThreads {
     }
 
     /// The number of events lost for lack of space: no cycle is made around them.
-    pub fn lost(&self) -> u64 {
+    pub fn lost_events(&self) -> u64 {
         self.lost
     }
 }
 
 /// Whether the kernel has any tracepoint of a group.
-fn has(group: Group) -> bool {
+fn has_tracepoint_of(group: Group) -> bool {
     let Ok(tracefs) = Tracefs::open() else { return false };
-    let mut all = tracepoints::of_groups(std::slice::from_ref(&group));
-    all.any(|tracepoint| tracefs.format(tracepoint.system, tracepoint.name).is_ok())
+    let mut group_tracepoints = tracepoints::of_groups(std::slice::from_ref(&group));
+    group_tracepoints
+        .any(|tracepoint| tracefs.tracepoint_format(tracepoint.system, tracepoint.name).is_ok())
 }

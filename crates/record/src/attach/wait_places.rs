@@ -46,10 +46,10 @@ impl WaitPlace {
 
 impl WaitPlaces {
     /// Adds a wait that has begun.
-    pub(super) fn see(&mut self, tid: u32, wait: &Wait, unwinder: &mut Unwinder) {
+    pub(super) fn note_wait(&mut self, tid: u32, wait: &Wait, unwinder: &mut Unwinder) {
         let entered = MonotonicNs(i64::try_from(wait.entered).unwrap_or(i64::MAX));
-        let known = self.all.iter().position(|place| place.is_at(wait));
-        if let Some(place) = known.or_else(|| self.find(wait, unwinder))
+        let known_place = self.all.iter().position(|place| place.is_at(wait));
+        if let Some(place) = known_place.or_else(|| self.add_place(wait, unwinder))
             && self.waits.len() < WAITS
         {
             self.waits.insert((tid, entered), place as u64 + 1);
@@ -57,7 +57,7 @@ impl WaitPlaces {
     }
 
     /// A new place, if the callers show which one it is.
-    fn find(&mut self, wait: &Wait, unwinder: &mut Unwinder) -> Option<usize> {
+    fn add_place(&mut self, wait: &Wait, unwinder: &mut Unwinder) -> Option<usize> {
         let Wait { process, ip, sp, bp, lr, .. } = *wait;
         let failures = self.failures.entry(process).or_default();
         if self.all.len() >= PLACES || *failures >= TRIES {
@@ -70,7 +70,7 @@ impl WaitPlaces {
         if stack.is_cut && !stack.addresses.iter().skip(1).any(is_in_program) {
             *failures += 1;
             // Its libraries may be others than when they were read.
-            unwinder.forget(process);
+            unwinder.forget_process(process);
             return None;
         }
         self.all.push(WaitPlace { process, ip, callers, stack });
@@ -78,17 +78,17 @@ impl WaitPlaces {
     }
 
     /// The number of the place at which the wait of this cycle was; 0: not known.
-    pub(super) fn take(&mut self, cycle: &Cycle) -> u64 {
-        let seen = self.waits.remove(&(cycle.tid, cycle.entered));
+    pub(super) fn take_place(&mut self, cycle: &Cycle) -> u64 {
+        let noted_place = self.waits.remove(&(cycle.tid, cycle.entered));
         let selected = self.selected.get(&cycle.tid);
         let is_then = |since, until| cycle.entered > since && cycle.entered <= until;
         let selected = selected.filter(|(_, since, until)| is_then(*since, *until));
-        seen.or(selected.map(|(place, ..)| *place)).unwrap_or(0)
+        noted_place.or(selected.map(|(place, ..)| *place)).unwrap_or(0)
     }
 
     /// What the kernel compares with a place: of its callers the innermost ones.
-    pub(super) fn fill(&self, selection: &mut Selection, place: u64) {
-        let Some(place) = self.place(place) else { return };
+    pub(super) fn fill_selection(&self, selection: &mut Selection, place: u64) {
+        let Some(place) = self.place_by_number(place) else { return };
         selection.ip = place.ip;
         for (at, (offset, address)) in place.callers.iter().take(CALLERS).enumerate() {
             (selection.at[at], selection.caller[at]) = (*offset as u16, *address);
@@ -98,7 +98,7 @@ impl WaitPlaces {
     }
 
     /// The kernel compares this place of the thread's waits from now on.
-    pub(super) fn select(&mut self, tid: u32, place: u64, now: MonotonicNs) {
+    pub(super) fn select_place(&mut self, tid: u32, place: u64, now: MonotonicNs) {
         if self.selected.len() >= PLACES {
             self.selected.retain(|_, (.., until)| *until == NEVER);
         }
@@ -112,18 +112,18 @@ impl WaitPlaces {
 
     /// Nothing is selected for the thread from now on: it ended, or runs another program. Its
     /// cycles before that may be read later.
-    pub(super) fn forget(&mut self, tid: u32, now: MonotonicNs) {
+    pub(super) fn forget_thread(&mut self, tid: u32, now: MonotonicNs) {
         if let Some((.., until)) = self.selected.get_mut(&tid) {
             *until = now.min(*until);
         }
     }
 
     /// The functions at a place.
-    pub(super) fn stack(&self, place: u64) -> Option<&UserStack> {
-        self.place(place).map(|place| &place.stack)
+    pub(super) fn place_stack(&self, place: u64) -> Option<&UserStack> {
+        self.place_by_number(place).map(|place| &place.stack)
     }
 
-    fn place(&self, place: u64) -> Option<&WaitPlace> {
+    fn place_by_number(&self, place: u64) -> Option<&WaitPlace> {
         self.all.get(usize::try_from(place.checked_sub(1)?).ok()?)
     }
 }
@@ -157,7 +157,7 @@ mod tests {
     fn waits_are_at_the_place_of_their_return_addresses() {
         let (mut places, mut unwinder) = (two_places(), Unwinder::default());
         let mut seen = |places: &mut WaitPlaces, entered, stack: &[u64]| {
-            places.see(3, &wait(entered, stack), &mut unwinder);
+            places.note_wait(3, &wait(entered, stack), &mut unwinder);
             places.waits.get(&(3, MonotonicNs(entered as i64))).copied()
         };
         // What stands between return addresses may be anything.
@@ -168,8 +168,8 @@ mod tests {
             assert_eq!(seen(&mut places, entered, &[0x7f00_0500, 0, 0x600]), None);
         }
         assert_eq!((places.all.len(), places.failures[&7]), (2, TRIES));
-        assert_eq!(places.stack(1).map(|stack| stack.addresses.len()), Some(3));
-        assert!(places.stack(0).is_none() && places.stack(9).is_none());
+        assert_eq!(places.place_stack(1).map(|stack| stack.addresses.len()), Some(3));
+        assert!(places.place_stack(0).is_none() && places.place_stack(9).is_none());
     }
 
     #[test]
@@ -177,22 +177,22 @@ mod tests {
         let mut places = two_places();
         let mut unwinder = Unwinder::default();
         for entered in [10, 20, 30] {
-            places.see(3, &wait(entered, &[0x7f00_0500, 0, 0x500]), &mut unwinder);
+            places.note_wait(3, &wait(entered, &[0x7f00_0500, 0, 0x500]), &mut unwinder);
         }
         let mut selection = Selection::read(&[0; Selection::SIZE]);
-        places.fill(&mut selection, 2);
+        places.fill_selection(&mut selection, 2);
         assert_eq!((selection.ip, selection.reach, selection.callers), (IP, 24, 2));
         assert_eq!((&selection.at[..2], selection.caller[1]), (&[0, 2][..], 0x500));
-        places.select(3, 1, MonotonicNs(40));
+        places.select_place(3, 1, MonotonicNs(40));
         assert_eq!(places.waits.len(), 1, "the others' records were lost");
         let taken = |places: &mut WaitPlaces, tid, entered| {
             let cycle = super::super::record::tests::cycle_of(tid, entered);
-            places.take(&cycle)
+            places.take_place(&cycle)
         };
         assert_eq!(taken(&mut places, 3, 30), 2, "it began before that");
         assert_eq!(taken(&mut places, 3, 40), 0);
         assert_eq!((taken(&mut places, 3, 41), taken(&mut places, 4, 41)), (1, 0));
-        places.forget(3, MonotonicNs(42));
+        places.forget_thread(3, MonotonicNs(42));
         assert_eq!((taken(&mut places, 3, 42), taken(&mut places, 3, 43)), (1, 0));
     }
 }

@@ -20,11 +20,11 @@ pub(crate) struct BufferSizes {
 impl BufferSizes {
     /// At least `bytes` large, within the limits of a map's value (below 512 MiB: the verifier's
     /// limit of an offset) and of what is reasonable.
-    pub(crate) fn of(bytes: usize, flight: bool) -> BufferSizes {
+    pub(crate) fn with_capacity(bytes: usize, flight: bool) -> BufferSizes {
         let bytes = bytes.clamp(64 << 10, 256 << 20).next_power_of_two();
         BufferSizes { words: bytes as u64 / 8, flight }
     }
-    pub(crate) fn mask(self) -> u64 {
+    pub(crate) fn index_mask(self) -> u64 {
         self.words - 1
     }
     /// The size of a map's value: the control block, the data, and in flight mode the index of
@@ -36,7 +36,7 @@ impl BufferSizes {
 }
 
 /// The constants of `bpf/buffer.h` that assign buffers to CPUs.
-pub(crate) fn slots(cpus: &CpuSet) -> [(&'static str, Vec<u8>); 4] {
+pub(crate) fn slot_constants(cpus: &CpuSet) -> [(&'static str, Vec<u8>); 4] {
     let (first, count) = (cpus.iter().next().unwrap_or(0), cpus.len());
     let gaps = cpus.iter().last().is_some_and(|last| last - first + 1 != count);
     let mut slots = vec![0xff; wire::MAX_CPUS as usize * 2];
@@ -53,7 +53,9 @@ pub(crate) fn slots(cpus: &CpuSet) -> [(&'static str, Vec<u8>); 4] {
 }
 
 /// Constants as [`super::BpfObject::open`] takes them.
-pub(crate) fn borrowed<'a>(constants: &'a [(&'static str, Vec<u8>)]) -> Vec<(&'a str, &'a [u8])> {
+pub(crate) fn borrow_constants<'a>(
+    constants: &'a [(&'static str, Vec<u8>)],
+) -> Vec<(&'a str, &'a [u8])> {
     constants.iter().map(|(name, value)| (*name, value.as_slice())).collect()
 }
 
@@ -71,36 +73,40 @@ const POLLS: usize = 200;
 
 impl Buffers {
     /// Maps the first `count` values of the map.
-    pub(crate) fn map(map: &OwnedFd, shape: BufferSizes, count: u32) -> io::Result<Buffers> {
+    pub(crate) fn map_buffers(
+        map: &OwnedFd,
+        shape: BufferSizes,
+        count: u32,
+    ) -> io::Result<Buffers> {
         let length = (shape.value_size() as usize).saturating_mul(count as usize);
         Ok(Buffers { memory: Mapping::of_file(map, 0, length, READ_WRITE, 0)?, shape, count })
     }
 
-    fn control(&self, slot: u32, offset: usize) -> &AtomicU64 {
+    fn control_word(&self, slot: u32, offset: usize) -> &AtomicU64 {
         assert!(slot < self.count && offset < Buffer::SIZE);
         let at = slot as usize * self.shape.value_size() as usize + offset;
-        self.memory.word(at)
+        self.memory.word_at(at)
     }
 
     /// The number of records lost by this buffer so far.
-    pub(crate) fn lost(&self, slot: u32) -> u64 {
-        self.control(slot, LOST).load(Ordering::Relaxed)
+    pub(crate) fn lost_records(&self, slot: u32) -> u64 {
+        self.control_word(slot, LOST).load(Ordering::Relaxed)
     }
 
     /// The number of instants within cycles without space in this buffer.
-    pub(crate) fn refused(&self, slot: u32) -> u64 {
-        self.control(slot, REFUSED).load(Ordering::Relaxed)
+    pub(crate) fn refused_moments(&self, slot: u32) -> u64 {
+        self.control_word(slot, REFUSED).load(Ordering::Relaxed)
     }
 
     /// The losses since the last record with space, and their start: not yet in any record.
-    fn pending(&self, slot: u32) -> (u64, u64) {
-        let count = self.control(slot, MISSED).load(Ordering::Acquire);
-        (count, self.control(slot, MISSED_SINCE).load(Ordering::Relaxed))
+    fn pending_loss(&self, slot: u32) -> (u64, u64) {
+        let count = self.control_word(slot, MISSED).load(Ordering::Acquire);
+        (count, self.control_word(slot, MISSED_SINCE).load(Ordering::Relaxed))
     }
 
     /// Appends a record of the losses that no later record reported, for the end of a CPU's stream.
     pub(crate) fn last_loss(&self, slot: u32, cpu: u16, at: MonotonicNs, to: &mut Vec<u8>) {
-        let (count, since) = self.pending(slot);
+        let (count, since) = self.pending_loss(slot);
         if count > 0 {
             let since = MonotonicNs(since as i64);
             encode(
@@ -116,27 +122,27 @@ impl Buffers {
     }
 
     /// The fill level of the fullest buffer in percent.
-    pub(crate) fn fill(&self) -> u64 {
+    pub(crate) fn fill_percent(&self) -> u64 {
         let used = |slot| {
-            let head = self.control(slot, HEAD).load(Ordering::Relaxed);
-            head.saturating_sub(self.control(slot, TAIL).load(Ordering::Relaxed))
+            let head = self.control_word(slot, HEAD).load(Ordering::Relaxed);
+            head.saturating_sub(self.control_word(slot, TAIL).load(Ordering::Relaxed))
         };
         (0..self.count).map(used).max().unwrap_or(0) * 100 / self.shape.words
     }
 
     /// The number of complete passes over this buffer.
-    pub(crate) fn laps(&self, slot: u32) -> f64 {
-        self.control(slot, HEAD).load(Ordering::Relaxed) as f64 / self.shape.words as f64
+    pub(crate) fn completed_laps(&self, slot: u32) -> f64 {
+        self.control_word(slot, HEAD).load(Ordering::Relaxed) as f64 / self.shape.words as f64
     }
 
     /// A position before which every record is complete; `None` if writers were active each time.
-    fn settled(&self, slot: u32) -> Option<u64> {
+    fn settled_position(&self, slot: u32) -> Option<u64> {
         for _ in 0..POLLS {
-            let done = self.control(slot, DONE).load(Ordering::Acquire);
+            let done = self.control_word(slot, DONE).load(Ordering::Acquire);
             fence(Ordering::SeqCst);
             // `done` never exceeds `head`, and both only grow: if head equals the earlier done, no
             // writer was active then.
-            if self.control(slot, HEAD).load(Ordering::Acquire) == done {
+            if self.control_word(slot, HEAD).load(Ordering::Acquire) == done {
                 return Some(done);
             }
             std::hint::spin_loop();
@@ -146,13 +152,13 @@ impl Buffers {
 
     /// Appends all whole records to `to` and frees their space. Returns `false`, without taking
     /// any, if some were overwritten before they were taken, which happens only in flight mode.
-    pub(crate) fn take(&self, slot: u32, to: &mut Vec<u8>) -> bool {
-        let Some(end) = self.settled(slot) else { return true };
-        let tail = self.control(slot, TAIL);
+    pub(crate) fn take_records(&self, slot: u32, to: &mut Vec<u8>) -> bool {
+        let Some(end) = self.settled_position(slot) else { return true };
+        let tail = self.control_word(slot, TAIL);
         let begin = tail.load(Ordering::Relaxed);
         let whole = end.wrapping_sub(begin) <= self.shape.words;
         if whole {
-            self.copy(slot, begin, end, to);
+            self.copy_records(slot, begin, end, to);
         }
         tail.store(end, Ordering::Release);
         whole
@@ -161,42 +167,44 @@ impl Buffers {
     /// Flight mode: appends the records between the last known position at or before `from` and
     /// now, without stopping writers. Drops records that writers may have overwritten meanwhile.
     /// The first record is the buffer's oldest if that is later.
-    pub(crate) fn newest(&self, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
-        let end = self.settled(slot)?;
-        let begin = self.begin(slot, from, self.oldest(end), end);
+    pub(crate) fn copy_newest(&self, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
+        let end = self.settled_position(slot)?;
+        let begin = self.block_begin(slot, from, self.oldest_position(end), end);
         let mark = to.len();
-        self.copy(slot, begin, end, to);
+        self.copy_records(slot, begin, end, to);
         fence(Ordering::SeqCst);
         // Space reserved by now may be written already; it overlaps the words one buffer length
         // earlier.
-        let safe = self.oldest(self.control(slot, HEAD).load(Ordering::Acquire));
+        let safe = self.oldest_position(self.control_word(slot, HEAD).load(Ordering::Acquire));
         if safe > begin {
-            let begin_again = self.begin(slot, MonotonicNs(i64::MIN), safe, end).min(end);
+            let begin_again = self.block_begin(slot, MonotonicNs(i64::MIN), safe, end).min(end);
             to.drain(mark..mark + (begin_again - begin) as usize * 8);
         }
         Some(())
     }
 
     /// The first position that a buffer with this head still contains.
-    fn oldest(&self, head: u64) -> u64 {
+    fn oldest_position(&self, head: u64) -> u64 {
         head.saturating_sub(self.shape.words)
     }
 
     /// The start of the newest block that begins at or before `from`; else of the oldest one from
     /// `least` on.
-    fn begin(&self, slot: u32, from: MonotonicNs, least: u64, end: u64) -> u64 {
+    fn block_begin(&self, slot: u32, from: MonotonicNs, least: u64, end: u64) -> u64 {
         let mut begin = end;
         let mut block = end / wire::BLOCK_WORDS;
         loop {
-            let first = self
-                .word(slot, self.shape.words + (block & (self.shape.mask() / wire::BLOCK_WORDS)));
+            let first = self.data_word(
+                slot,
+                self.shape.words + (block & (self.shape.index_mask() / wire::BLOCK_WORDS)),
+            );
             if first < least {
                 break;
             }
             // An entry of another round, or of a block in which no record begins.
             if first / wire::BLOCK_WORDS == block && first < end {
                 begin = first;
-                if self.word(slot, first & self.shape.mask()) as i64 <= from.0 {
+                if self.data_word(slot, first & self.shape.index_mask()) as i64 <= from.0 {
                     break;
                 }
             }
@@ -211,13 +219,13 @@ impl Buffers {
     }
 
     /// A word of the data or, after it, of the index.
-    fn word(&self, slot: u32, at: u64) -> u64 {
+    fn data_word(&self, slot: u32, at: u64) -> u64 {
         let at = slot as usize * self.shape.value_size() as usize + Buffer::SIZE + at as usize * 8;
-        self.memory.word(at).load(Ordering::Relaxed)
+        self.memory.word_at(at).load(Ordering::Relaxed)
     }
 
-    fn copy(&self, slot: u32, begin: u64, end: u64, to: &mut Vec<u8>) {
-        let (words, mask) = (self.shape.words, self.shape.mask());
+    fn copy_records(&self, slot: u32, begin: u64, end: u64, to: &mut Vec<u8>) {
+        let (words, mask) = (self.shape.words, self.shape.index_mask());
         let first = (end - begin).min(words - (begin & mask));
         for (at, count) in [(begin & mask, first), (0, end - begin - first)] {
             let at =
@@ -230,7 +238,7 @@ impl Buffers {
             // reserved and cannot overlap a mapping of the kernel's.
             unsafe {
                 std::ptr::copy_nonoverlapping(
-                    self.memory.start().as_ptr().add(at),
+                    self.memory.start_address().as_ptr().add(at),
                     to.as_mut_ptr().add(to.len()),
                     bytes,
                 );
@@ -255,7 +263,7 @@ mod tests {
 
     #[test]
     fn cpus_are_counted_from_the_first_unless_some_are_left_out() {
-        let of = |list: &str| slots(&list.parse().unwrap()).map(|(_, value)| value);
+        let of = |list: &str| slot_constants(&list.parse().unwrap()).map(|(_, value)| value);
         let [table, first, count, gaps] = of("2-4");
         assert_eq!((first, count, gaps), (vec![2, 0, 0, 0], vec![3, 0, 0, 0], vec![0]));
         assert_eq!(table[..12], [0xff, 0xff, 0xff, 0xff, 0, 0, 1, 0, 2, 0, 0xff, 0xff]);
@@ -266,18 +274,18 @@ mod tests {
 
     /// Two buffers in a file, with the layout of a map.
     fn in_a_file() -> Buffers {
-        let shape = BufferSizes::of(0, false);
+        let shape = BufferSizes::with_capacity(0, false);
         let file = tempfile::tempfile().expect("a file");
         file.set_len(2 * u64::from(shape.value_size())).expect("as long");
-        Buffers::map(&OwnedFd::from(file), shape, 2).expect("it is mapped")
+        Buffers::map_buffers(&OwnedFd::from(file), shape, 2).expect("it is mapped")
     }
 
     #[test]
     fn a_loss_that_no_record_reported_is_reported_at_the_end() {
         for count in [0, 1, 7] {
             let buffers = in_a_file();
-            buffers.control(1, MISSED).store(count, Ordering::Relaxed);
-            buffers.control(1, MISSED_SINCE).store(500, Ordering::Relaxed);
+            buffers.control_word(1, MISSED).store(count, Ordering::Relaxed);
+            buffers.control_word(1, MISSED_SINCE).store(500, Ordering::Relaxed);
             let mut records = Vec::new();
             buffers.last_loss(1, 3, MonotonicNs(400), &mut records);
             let found: Vec<_> = crate::wire::decode(&records).flatten().collect();
@@ -299,20 +307,20 @@ mod tests {
             buffers.shape.value_size() as usize + Buffer::SIZE + (at % words) as usize * 8
         };
         let (begin, end) = (words - 3, words + 5);
-        buffers.control(1, TAIL).store(begin, Ordering::Relaxed);
-        (begin..end).for_each(|at| buffers.memory.word(place(at)).store(at, Ordering::Relaxed));
-        buffers.control(1, HEAD).store(end, Ordering::Relaxed);
+        buffers.control_word(1, TAIL).store(begin, Ordering::Relaxed);
+        (begin..end).for_each(|at| buffers.memory.word_at(place(at)).store(at, Ordering::Relaxed));
+        buffers.control_word(1, HEAD).store(end, Ordering::Relaxed);
         let mut taken = Vec::new();
-        assert!(buffers.take(1, &mut taken) && taken.is_empty(), "a writer is at work");
-        buffers.control(1, DONE).store(end, Ordering::Relaxed);
-        assert!(buffers.take(1, &mut taken));
+        assert!(buffers.take_records(1, &mut taken) && taken.is_empty(), "a writer is at work");
+        buffers.control_word(1, DONE).store(end, Ordering::Relaxed);
+        assert!(buffers.take_records(1, &mut taken));
         let words_of = |bytes: &[u8]| -> Vec<u64> {
             bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
         };
         assert_eq!(words_of(&taken), (begin..end).collect::<Vec<_>>());
-        assert_eq!(buffers.control(1, TAIL).load(Ordering::Relaxed), end);
+        assert_eq!(buffers.control_word(1, TAIL).load(Ordering::Relaxed), end);
         taken.clear();
-        assert!(buffers.take(1, &mut taken) && taken.is_empty(), "once");
+        assert!(buffers.take_records(1, &mut taken) && taken.is_empty(), "once");
     }
 
     #[test]

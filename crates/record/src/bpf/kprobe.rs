@@ -21,7 +21,7 @@ impl BpfObject {
         at: ProbePosition,
         functions: &[&str],
     ) -> Result<Vec<OwnedFd>, LoadError> {
-        let (kind, bit) = device().map_err(LoadError::NoKprobe)?;
+        let (kind, bit) = read_device().map_err(LoadError::NoKprobe)?;
         let shape = ProgramShape {
             name: program,
             kind: PROGRAM_KPROBE,
@@ -29,7 +29,7 @@ impl BpfObject {
             attach_btf_id: 0,
             flags: 0,
         };
-        let loaded = sys::load_program(shape, &self.instructions(program)?);
+        let loaded = sys::load_program(shape, &self.program_code(program)?);
         let program = loaded.map_err(|(why, log)| LoadError::Refused {
             tracepoint: program.to_owned(),
             why,
@@ -38,7 +38,8 @@ impl BpfObject {
         let mut links = Vec::new();
         for (function, cookie) in functions.iter().zip(0u64..) {
             let config = if at == ProbePosition::Return { 1 << bit } else { 0 };
-            let event = open(kind, config, function).map_err(|why| not_there(function, &why))?;
+            let event =
+                open_kprobe(kind, config, function).map_err(|why| not_there(function, &why))?;
             let link =
                 link_event(&program, &event, cookie).map_err(|why| not_there(function, &why))?;
             links.extend([link, event]);
@@ -49,7 +50,7 @@ impl BpfObject {
 
 /// The number of the PMU and the bit that selects the return; the error states what the kernel
 /// lacks.
-pub(crate) fn device() -> Result<(u32, u32), String> {
+pub(crate) fn read_device() -> Result<(u32, u32), String> {
     let read = |name: &str| std::fs::read_to_string(format!("{DEVICE}/{name}"));
     let kind = read("type").ok().and_then(|kind| kind.trim().parse().ok());
     // `config:0`
@@ -64,7 +65,7 @@ pub(crate) fn device() -> Result<(u32, u32), String> {
     }
 }
 
-fn open(kind: u32, config: u64, function: &str) -> io::Result<OwnedFd> {
+fn open_kprobe(kind: u32, config: u64, function: &str) -> io::Result<OwnedFd> {
     let name = CString::new(function).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let attr = perf::PerfEventAttr {
         kind,
@@ -73,7 +74,7 @@ fn open(kind: u32, config: u64, function: &str) -> io::Result<OwnedFd> {
         config1: name.as_ptr() as usize as u64,
         ..perf::PerfEventAttr::default()
     };
-    perf::open(attr, -1, 0, None)
+    perf::open_event(attr, -1, 0, None)
 }
 
 fn not_there(function: &str, why: &io::Error) -> LoadError {

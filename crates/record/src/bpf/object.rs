@@ -86,7 +86,7 @@ enum AttachMethod {
 }
 
 impl AttachMethod {
-    fn link(&self, program: &OwnedFd) -> std::io::Result<Vec<OwnedFd>> {
+    fn link_program(&self, program: &OwnedFd) -> std::io::Result<Vec<OwnedFd>> {
         let one = match self {
             AttachMethod::Btf => sys::attach_btf_tracepoint(program),
             AttachMethod::Number(id) => sys::attach_tracepoint(program, *id),
@@ -101,28 +101,28 @@ impl AttachMethod {
 }
 
 impl Attach {
-    pub(crate) fn tracepoint(&self) -> &str {
+    pub(crate) fn tracepoint_name(&self) -> &str {
         &self.tracepoint
     }
     fn new(tracepoint: &str, program: OwnedFd, how: AttachMethod) -> std::io::Result<Attach> {
-        let links = Arc::new(Mutex::new(how.link(&program)?));
+        let links = Arc::new(Mutex::new(how.link_program(&program)?));
         let (tracepoint, program) = (tracepoint.to_owned(), Arc::new(program));
         Ok(Attach { tracepoint, program, links, how })
     }
     /// Keeps it loaded, but not running until resumed.
-    pub(crate) fn pause(&self) {
+    pub(crate) fn pause_program(&self) {
         drop(self.links.lock().map(|mut links| std::mem::take(&mut *links)));
     }
-    pub(crate) fn resume(&self) -> std::io::Result<()> {
+    pub(crate) fn resume_program(&self) -> std::io::Result<()> {
         if let Ok(mut links) = self.links.lock()
             && links.is_empty()
         {
-            *links = self.how.link(&self.program)?;
+            *links = self.how.link_program(&self.program)?;
         }
         Ok(())
     }
     /// See [`sys::recursion_misses`]; `None` where the kernel does not count them.
-    pub(crate) fn misses(&self) -> Option<u64> {
+    pub(crate) fn recursion_misses(&self) -> Option<u64> {
         sys::recursion_misses(&self.program).ok()
     }
     /// See [`sys::run_time`]; `None` where the kernel does not count it.
@@ -169,7 +169,7 @@ impl BpfObject {
     }
 
     /// Changes the shape of a map from that of the source: bytes of a value, and entries.
-    pub(crate) fn shape(&mut self, map: &str, value: u32, entries: u32) {
+    pub(crate) fn set_map_shape(&mut self, map: &str, value: u32, entries: u32) {
         if let Some(map) = self.object.maps.get_mut(map) {
             map.set_value_size(value);
             map.set_max_entries(entries);
@@ -177,7 +177,7 @@ impl BpfObject {
     }
 
     /// The same for the number of entries only.
-    pub(crate) fn entries(&mut self, map: &str, entries: u32) {
+    pub(crate) fn set_map_entries(&mut self, map: &str, entries: u32) {
         if let Some(map) = self.object.maps.get_mut(map) {
             map.set_max_entries(entries);
         }
@@ -189,35 +189,35 @@ impl BpfObject {
     }
 
     /// A map's descriptor, once prepared.
-    pub(crate) fn map(&self, name: &str) -> Result<&OwnedFd, LoadError> {
+    pub(crate) fn map_fd(&self, name: &str) -> Result<&OwnedFd, LoadError> {
         self.maps.get(name).ok_or_else(|| LoadError::Unfit(format!("there is no map {name}")))
     }
 
     /// The page that a map shares with this process (BPF_F_MMAPABLE).
     pub(crate) fn map_page(&self, name: &str, rights: libc::c_int) -> Result<Mapping, LoadError> {
         let bytes = page_size();
-        Mapping::of_file(self.map(name)?, 0, bytes, rights, libc::MAP_POPULATE)
+        Mapping::of_file(self.map_fd(name)?, 0, bytes, rights, libc::MAP_POPULATE)
             .map_err(|why| LoadError::Map { bytes: bytes as u64, why })
     }
 
     /// Uses this map for that name, instead of creating one.
-    pub(crate) fn adopt(&mut self, name: &str, map: OwnedFd) {
+    pub(crate) fn adopt_map(&mut self, name: &str, map: OwnedFd) {
         self.maps.insert(name.to_owned(), map);
     }
 
     /// Creates the missing maps, and adapts the programs to them and, if necessary, to the kernel's
     /// types.
-    pub(crate) fn prepare(&mut self, kernel: Option<&Btf>) -> Result<(), LoadError> {
+    pub(crate) fn prepare_programs(&mut self, kernel: Option<&Btf>) -> Result<(), LoadError> {
         let unfit = |why: &dyn std::fmt::Display| LoadError::Unfit(why.to_string());
         for (name, map) in &self.object.maps {
             if !self.maps.contains_key(name) {
-                self.maps.insert(name.clone(), create(name, map)?);
+                self.maps.insert(name.clone(), create_map(name, map)?);
             }
         }
         let text: HashSet<usize> =
             self.object.functions.keys().map(|(section, _)| *section).collect();
-        let given = self.object.maps.clone();
-        let fds = given
+        let source_maps = self.object.maps.clone();
+        let fds = source_maps
             .iter()
             .filter_map(|(name, map)| Some((name.as_str(), self.maps.get(name)?.as_raw_fd(), map)));
         if let Some(kernel) = kernel {
@@ -259,16 +259,16 @@ impl BpfObject {
         tracepoint: &str,
     ) -> Result<OwnedFd, LoadError> {
         let is = |((of, at), _): &((String, String), OwnedFd)| of == program && at == tracepoint;
-        let mut ahead = self.loaded_ahead.lock().ok();
-        if let Some(ahead) = &mut ahead
+        let mut loaded_programs = self.loaded_ahead.lock().ok();
+        if let Some(ahead) = &mut loaded_programs
             && let Some(place) = ahead.iter().position(is)
         {
             return Ok(ahead.swap_remove(place).1);
         }
-        drop(ahead);
+        drop(loaded_programs);
         let id = kernel.id_by_type_name_kind(&format!("btf_trace_{tracepoint}"), BtfKind::Typedef);
         let id = id.map_err(|_| LoadError::NoTracepoint(tracepoint.to_owned()))?;
-        let instructions = self.instructions(program)?;
+        let instructions = self.program_code(program)?;
         sys::load_program(ProgramShape::btf_tracepoint(program, id), &instructions).map_err(
             |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log },
         )
@@ -299,7 +299,7 @@ impl BpfObject {
         let id = kernel.id_by_type_name_kind(function, BtfKind::Func);
         let id = id.map_err(|_| LoadError::NoTracepoint(function.to_owned()))?;
         let refused = |(why, log)| LoadError::Refused { tracepoint: function.to_owned(), why, log };
-        let instructions = self.instructions(program)?;
+        let instructions = self.program_code(program)?;
         let program = sys::load_program(ProgramShape::function_exit(program, id), &instructions)
             .map_err(refused)?;
         Attach::new(function, program, AttachMethod::Btf)
@@ -314,7 +314,7 @@ impl BpfObject {
         cpus: &CpuSet,
     ) -> Result<Attach, LoadError> {
         let refused = |(why, log)| LoadError::Refused { tracepoint: name.to_owned(), why, log };
-        let instructions = self.instructions(program)?;
+        let instructions = self.program_code(program)?;
         let program =
             sys::load_program(ProgramShape::perf_event(program), &instructions).map_err(refused)?;
         let how = AttachMethod::Software(event, cpus.clone());
@@ -331,9 +331,9 @@ impl BpfObject {
     ) -> Result<Attach, LoadError> {
         let refused =
             |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
-        let instructions = self.instructions(program)?;
-        let program =
-            sys::load_program(ProgramShape::tracepoint(program), &instructions).map_err(refused)?;
+        let instructions = self.program_code(program)?;
+        let program = sys::load_program(ProgramShape::for_tracepoint(program), &instructions)
+            .map_err(refused)?;
         let how = AttachMethod::Number(id);
         Attach::new(tracepoint, program, how).map_err(|why| refused((why, String::new())))
     }
@@ -346,7 +346,7 @@ impl BpfObject {
     ) -> Result<Attach, LoadError> {
         let refused =
             |(why, log)| LoadError::Refused { tracepoint: tracepoint.to_owned(), why, log };
-        let instructions = self.instructions(program)?;
+        let instructions = self.program_code(program)?;
         let program = sys::load_program(ProgramShape::raw_tracepoint(program), &instructions)
             .map_err(refused)?;
         let name = CString::new(tracepoint).map_err(|why| LoadError::Unfit(why.to_string()))?;
@@ -362,11 +362,11 @@ impl BpfObject {
     pub(crate) fn load_to_be_run(&self, program: &str) -> Result<OwnedFd, LoadError> {
         let refused =
             |(why, log)| LoadError::Refused { tracepoint: format!("`{program}`"), why, log };
-        sys::load_program(ProgramShape::to_be_run(program), &self.instructions(program)?)
+        sys::load_program(ProgramShape::to_be_run(program), &self.program_code(program)?)
             .map_err(refused)
     }
 
-    pub(super) fn instructions(&self, program: &str) -> Result<ProgramCode<'_>, LoadError> {
+    pub(super) fn program_code(&self, program: &str) -> Result<ProgramCode<'_>, LoadError> {
         let function = self
             .object
             .programs
@@ -376,12 +376,15 @@ impl BpfObject {
             function.ok_or_else(|| LoadError::Unfit(format!("there is no program {program}")))?;
         let mut instructions = function.instructions.clone();
         for (name, map) in self.object.maps.iter().filter(|(name, _)| name.starts_with(RODATA)) {
-            inline_constants(&mut instructions, self.map(name)?.as_raw_fd(), map.data());
+            inline_constants(&mut instructions, self.map_fd(name)?.as_raw_fd(), map.data());
         }
         let records = function.func_info.func_info.iter();
         let records = records.map(|record| [record.insn_off, record.type_id]).collect();
         let functions = self.types.as_ref().map(|types| (types, records));
-        Ok(ProgramCode { instructions: instructions.iter().map(word).collect(), functions })
+        Ok(ProgramCode {
+            instructions: instructions.iter().map(encode_instruction).collect(),
+            functions,
+        })
     }
 }
 
@@ -400,7 +403,7 @@ fn inline_constants(instructions: &mut [bpf_insn], map: i32, data: &[u8]) {
     /// BPF_PSEUDO_MAP_VALUE: the second half is the offset.
     const MAP_VALUE: u8 = 2;
     let jumps: HashSet<usize> =
-        instructions.iter().enumerate().filter_map(|(at, jump)| target(at, jump)).collect();
+        instructions.iter().enumerate().filter_map(|(at, jump)| jump_target(at, jump)).collect();
     for at in 0..instructions.len().saturating_sub(3) {
         let (address, half, load, next) =
             (instructions[at], instructions[at + 1], instructions[at + 2], instructions[at + 3]);
@@ -416,7 +419,7 @@ fn inline_constants(instructions: &mut [bpf_insn], map: i32, data: &[u8]) {
         let is_of_it = load.src_reg() == address.dst_reg() && !jumps.contains(&(at + 2));
         // Only if nothing else uses the address.
         let is_last_use = load.dst_reg() == address.dst_reg()
-            || !jumps.contains(&(at + 3)) && overwrites(&next, address.dst_reg());
+            || !jumps.contains(&(at + 3)) && overwrites_register(&next, address.dst_reg());
         if !is_address || !is_of_it || !is_last_use {
             continue;
         }
@@ -445,7 +448,7 @@ fn nop() -> bpf_insn {
 }
 
 /// Whether this sets the register without reading it.
-fn overwrites(instruction: &bpf_insn, register: u8) -> bool {
+fn overwrites_register(instruction: &bpf_insn, register: u8) -> bool {
     let is_load = instruction.code & 7 == 1; // BPF_LDX
     // BPF_MOV, 64 and 32 bits, of a number or a register.
     let is_move = matches!(instruction.code, 0xb7 | 0xb4 | 0xbf | 0xbc);
@@ -457,7 +460,7 @@ fn overwrites(instruction: &bpf_insn, register: u8) -> bool {
 
 /// The target of a jump. Calls of functions are excluded, as they cannot begin in the middle of a
 /// load.
-fn target(at: usize, instruction: &bpf_insn) -> Option<usize> {
+fn jump_target(at: usize, instruction: &bpf_insn) -> Option<usize> {
     let class = instruction.code & 7;
     // Neither BPF_CALL nor BPF_EXIT.
     let is_jump = matches!(class, 5 | 6) && !matches!(instruction.code & 0xf0, 0x80 | 0x90);
@@ -465,7 +468,7 @@ fn target(at: usize, instruction: &bpf_insn) -> Option<usize> {
 }
 
 /// The kernel's `struct bpf_insn` as 8 bytes.
-fn word(instruction: &bpf_insn) -> u64 {
+fn encode_instruction(instruction: &bpf_insn) -> u64 {
     let registers = u64::from(instruction.dst_reg()) | u64::from(instruction.src_reg()) << 4;
     let offset = u64::from(instruction.off as u16);
     u64::from(instruction.code)
@@ -474,7 +477,7 @@ fn word(instruction: &bpf_insn) -> u64 {
         | u64::from(instruction.imm as u32) << 32
 }
 
-fn create(name: &str, map: &aya_obj::Map) -> Result<OwnedFd, LoadError> {
+fn create_map(name: &str, map: &aya_obj::Map) -> Result<OwnedFd, LoadError> {
     let shape = MapShape {
         kind: map.map_type(),
         key: map.key_size(),
@@ -528,13 +531,16 @@ mod tests {
     /// The constant that replaced the load; `None` if it was kept.
     fn inlined(program: &[bpf_insn], map: i32) -> Option<(u8, u64)> {
         let mut program = program.to_vec();
-        let before: Vec<u64> = program.iter().map(word).collect();
+        let before: Vec<u64> = program.iter().map(encode_instruction).collect();
         inline_constants(&mut program, map, DATA);
-        let after: Vec<u64> = program.iter().map(word).collect();
+        let after: Vec<u64> = program.iter().map(encode_instruction).collect();
         if before == after {
             return None;
         }
-        assert_eq!((program[0].code, program[0].src_reg(), after[2]), (0x18, 0, word(&nop())));
+        assert_eq!(
+            (program[0].code, program[0].src_reg(), after[2]),
+            (0x18, 0, encode_instruction(&nop()))
+        );
         assert_eq!(before[3..], after[3..]);
         Some((
             program[0].dst_reg(),

@@ -1,7 +1,7 @@
 //! bpf(2), as far as needed (include/uapi/linux/bpf.h, `union bpf_attr`).
 
 use crate::perf;
-use punctual_sys::check;
+use punctual_sys::check_result;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -43,21 +43,21 @@ impl BpfAttr {
     pub(crate) fn new() -> BpfAttr {
         BpfAttr([0; 20])
     }
-    pub(crate) fn u32(mut self, offset: usize, value: u32) -> BpfAttr {
+    pub(crate) fn with_u32(mut self, offset: usize, value: u32) -> BpfAttr {
         let shift = (offset % 8) * 8;
         let word = &mut self.0[offset / 8];
         *word = *word & !(0xffff_ffff << shift) | u64::from(value) << shift;
         self
     }
-    pub(crate) fn u64(mut self, offset: usize, value: u64) -> BpfAttr {
+    pub(crate) fn with_u64(mut self, offset: usize, value: u64) -> BpfAttr {
         self.0[offset / 8] = value;
         self
     }
-    pub(crate) fn pointer<T>(self, offset: usize, to: *const T) -> BpfAttr {
-        self.u64(offset, to as usize as u64)
+    pub(crate) fn with_pointer<T>(self, offset: usize, to: *const T) -> BpfAttr {
+        self.with_u64(offset, to as usize as u64)
     }
     /// A name of at most 15 bytes in a field of 16; the kernel allows letters, digits, `_` and `.`.
-    pub(crate) fn name(mut self, offset: usize, name: &str) -> BpfAttr {
+    pub(crate) fn with_name(mut self, offset: usize, name: &str) -> BpfAttr {
         let plain =
             name.bytes().filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').take(15);
         for (place, byte) in (offset..).zip(plain) {
@@ -67,19 +67,21 @@ impl BpfAttr {
     }
     /// # Safety
     /// Every pointer in it must be valid for the command's use of it.
-    pub(crate) unsafe fn call(&mut self, command: BpfCommand) -> io::Result<libc::c_long> {
+    pub(crate) unsafe fn call_bpf(&mut self, command: BpfCommand) -> io::Result<libc::c_long> {
         let size = size_of_val(&self.0);
         // SAFETY: the attribute is ours and of the stated size; the caller answers for the pointers
         // in it. The kernel accepts a longer attribute than it knows if the unknown part is zero.
-        check(unsafe { libc::syscall(libc::SYS_bpf, command as u32, self.0.as_mut_ptr(), size) })
+        check_result(unsafe {
+            libc::syscall(libc::SYS_bpf, command as u32, self.0.as_mut_ptr(), size)
+        })
     }
     /// The same, for commands that return a file descriptor.
     ///
     /// # Safety
-    /// As [`BpfAttr::call`].
-    pub(crate) unsafe fn open(&mut self, command: BpfCommand) -> io::Result<OwnedFd> {
+    /// As [`BpfAttr::call_bpf`].
+    pub(crate) unsafe fn call_for_fd(&mut self, command: BpfCommand) -> io::Result<OwnedFd> {
         // SAFETY: passed on to the caller.
-        let fd = unsafe { self.call(command)? };
+        let fd = unsafe { self.call_bpf(command)? };
         // SAFETY: the kernel just gave this descriptor to us alone.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
     }
@@ -96,13 +98,13 @@ pub(crate) struct MapShape {
 
 pub(crate) fn create_map(name: &str, shape: MapShape) -> io::Result<OwnedFd> {
     let attr = BpfAttr::new()
-        .u32(0, shape.kind)
-        .u32(4, shape.key)
-        .u32(8, shape.value)
-        .u32(12, shape.entries);
-    let attr = attr.u32(16, shape.flags).name(28, name);
+        .with_u32(0, shape.kind)
+        .with_u32(4, shape.key)
+        .with_u32(8, shape.value)
+        .with_u32(12, shape.entries);
+    let attr = attr.with_u32(16, shape.flags).with_name(28, name);
     // SAFETY: no pointers.
-    let open = || unsafe { attr.clone().open(BpfCommand::MapCreate) };
+    let open = || unsafe { attr.clone().call_for_fd(BpfCommand::MapCreate) };
     match open() {
         // Before 5.11 maps were charged against RLIMIT_MEMLOCK.
         Err(why) if why.raw_os_error() == Some(libc::EPERM) && lift_memlock() => open(),
@@ -111,23 +113,23 @@ pub(crate) fn create_map(name: &str, shape: MapShape) -> io::Result<OwnedFd> {
 }
 
 fn lift_memlock() -> bool {
-    let all = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    let no_limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: the structure is valid and only read.
-    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &all) == 0 }
+    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &no_limit) == 0 }
 }
 
 pub(crate) fn update_map(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<()> {
     let attr = BpfAttr::new()
-        .u32(0, map.as_raw_fd() as u32)
-        .pointer(8, key.as_ptr())
-        .pointer(16, value.as_ptr());
+        .with_u32(0, map.as_raw_fd() as u32)
+        .with_pointer(8, key.as_ptr())
+        .with_pointer(16, value.as_ptr());
     // SAFETY: key and value live through the call; callers give them the sizes that the map was
     // made with.
-    unsafe { attr.clone().call(BpfCommand::MapUpdate) }.map(drop)
+    unsafe { attr.clone().call_bpf(BpfCommand::MapUpdate) }.map(drop)
 }
 
 /// The addresses of a stack in a map whose values have `SIZE` bytes, innermost first.
-pub(crate) fn stack<const SIZE: usize>(map: &OwnedFd, number: u32) -> Vec<u64> {
+pub(crate) fn read_stack<const SIZE: usize>(map: &OwnedFd, number: u32) -> Vec<u64> {
     let mut bytes = [0; SIZE];
     if look_up(map, &number.to_ne_bytes(), &mut bytes).is_err() {
         return Vec::new();
@@ -139,33 +141,34 @@ pub(crate) fn stack<const SIZE: usize>(map: &OwnedFd, number: u32) -> Vec<u64> {
 /// Copies the value of a key; `value` is as long as the map's values.
 pub(crate) fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io::Result<()> {
     let attr = BpfAttr::new()
-        .u32(0, map.as_raw_fd() as u32)
-        .pointer(8, key.as_ptr())
-        .pointer(16, value.as_mut_ptr());
+        .with_u32(0, map.as_raw_fd() as u32)
+        .with_pointer(8, key.as_ptr())
+        .with_pointer(16, value.as_mut_ptr());
     // SAFETY: key and value live through the call; callers give them the sizes that the map was
     // made with.
-    unsafe { attr.clone().call(BpfCommand::MapLookup) }.map(drop)
+    unsafe { attr.clone().call_bpf(BpfCommand::MapLookup) }.map(drop)
 }
 
-pub(crate) fn delete(map: &OwnedFd, key: &[u8]) -> io::Result<()> {
-    let attr = BpfAttr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key.as_ptr());
+pub(crate) fn delete_key(map: &OwnedFd, key: &[u8]) -> io::Result<()> {
+    let attr = BpfAttr::new().with_u32(0, map.as_raw_fd() as u32).with_pointer(8, key.as_ptr());
     // SAFETY: the key lives through the call; callers give it the size of the map's keys.
-    unsafe { attr.clone().call(BpfCommand::MapDelete) }.map(drop)
+    unsafe { attr.clone().call_bpf(BpfCommand::MapDelete) }.map(drop)
 }
 
 /// The key after this one, or the first; an error if there is none.
 pub(crate) fn next_key(map: &OwnedFd, key: Option<&[u8]>, next: &mut [u8]) -> io::Result<()> {
     let key = key.map_or(std::ptr::null(), <[u8]>::as_ptr);
-    let attr = BpfAttr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key);
-    let attr = attr.pointer(16, next.as_mut_ptr());
+    let attr = BpfAttr::new().with_u32(0, map.as_raw_fd() as u32).with_pointer(8, key);
+    let attr = attr.with_pointer(16, next.as_mut_ptr());
     // SAFETY: key, if any, and next live through the call; callers give them the size of the map's
     // keys.
-    unsafe { attr.clone().call(BpfCommand::MapNextKey) }.map(drop)
+    unsafe { attr.clone().call_bpf(BpfCommand::MapNextKey) }.map(drop)
 }
 
 pub(crate) fn freeze_map(map: &OwnedFd) -> io::Result<()> {
     // SAFETY: no pointers.
-    unsafe { BpfAttr::new().u32(0, map.as_raw_fd() as u32).call(BpfCommand::MapFreeze) }.map(drop)
+    unsafe { BpfAttr::new().with_u32(0, map.as_raw_fd() as u32).call_bpf(BpfCommand::MapFreeze) }
+        .map(drop)
 }
 
 /// The properties of a program besides its instructions.
@@ -196,11 +199,11 @@ impl<'a> ProgramShape<'a> {
         ProgramShape { attach_type: ATTACH_EXIT, ..ProgramShape::btf_tracepoint(name, id) }
     }
     /// For a tracepoint whose record it reads.
-    pub(crate) fn tracepoint(name: &'a str) -> ProgramShape<'a> {
+    pub(crate) fn for_tracepoint(name: &'a str) -> ProgramShape<'a> {
         ProgramShape { name, kind: PROGRAM_TRACEPOINT, attach_type: 0, attach_btf_id: 0, flags: 0 }
     }
     pub(crate) fn perf_event(name: &'a str) -> ProgramShape<'a> {
-        ProgramShape { kind: PROGRAM_PERF_EVENT, ..ProgramShape::tracepoint(name) }
+        ProgramShape { kind: PROGRAM_PERF_EVENT, ..ProgramShape::for_tracepoint(name) }
     }
     /// For a tracepoint whose raw arguments it takes.
     pub(crate) fn raw_tracepoint(name: &'a str) -> ProgramShape<'a> {
@@ -212,7 +215,7 @@ impl<'a> ProgramShape<'a> {
             flags: 0,
         }
     }
-    /// For [`run`], since 5.14.
+    /// For [`run_program`], since 5.14.
     pub(crate) fn to_be_run(name: &'a str) -> ProgramShape<'a> {
         ProgramShape {
             name,
@@ -225,10 +228,10 @@ impl<'a> ProgramShape<'a> {
 }
 
 /// Runs a program of that shape once, in the calling thread; returns its result.
-pub(crate) fn run(program: &OwnedFd) -> io::Result<u32> {
-    let mut attr = BpfAttr::new().u32(0, program.as_raw_fd() as u32);
+pub(crate) fn run_program(program: &OwnedFd) -> io::Result<u32> {
+    let mut attr = BpfAttr::new().with_u32(0, program.as_raw_fd() as u32);
     // SAFETY: no pointers.
-    unsafe { attr.call(BpfCommand::ProgramRun)? };
+    unsafe { attr.call_bpf(BpfCommand::ProgramRun)? };
     Ok((attr.0[0] >> 32) as u32)
 }
 
@@ -238,7 +241,7 @@ const LOADS: usize = 32;
 /// Repeats a load after EAGAIN: the verifier gives up while a signal is pending
 /// (kernel/bpf/verifier.c, do_check), or while the process is to be stopped or frozen, which no
 /// mask prevents.
-fn again<T>(mut load: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+fn retry_load<T>(mut load: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 1..LOADS {
         match load() {
             Err(why) if why.raw_os_error() == Some(libc::EAGAIN) => {}
@@ -260,9 +263,9 @@ pub(crate) struct ProgramCode<'a> {
 
 /// Passes types to the kernel (BPF_BTF_LOAD), for [`ProgramCode::functions`].
 pub(crate) fn load_types(types: &[u8]) -> io::Result<OwnedFd> {
-    let attr = BpfAttr::new().pointer(0, types.as_ptr()).u32(16, types.len() as u32);
+    let attr = BpfAttr::new().with_pointer(0, types.as_ptr()).with_u32(16, types.len() as u32);
     // SAFETY: the types live through the call, and are as long as is said.
-    unsafe { attr.clone().open(BpfCommand::TypesLoad) }
+    unsafe { attr.clone().call_for_fd(BpfCommand::TypesLoad) }
 }
 
 /// Loads a program. The verifier's log is asked for when it refuses.
@@ -272,31 +275,38 @@ pub(crate) fn load_program(
 ) -> Result<OwnedFd, (io::Error, String)> {
     let instructions = &code.instructions;
     let attr = BpfAttr::new()
-        .u32(0, shape.kind)
-        .u32(4, instructions.len() as u32)
-        .pointer(8, instructions.as_ptr());
-    let attr = attr.pointer(16, c"GPL".as_ptr()).name(48, shape.name);
-    let attr = attr.u32(44, shape.flags).u32(68, shape.attach_type).u32(108, shape.attach_btf_id);
+        .with_u32(0, shape.kind)
+        .with_u32(4, instructions.len() as u32)
+        .with_pointer(8, instructions.as_ptr());
+    let attr = attr.with_pointer(16, c"GPL".as_ptr()).with_name(48, shape.name);
+    let attr = attr
+        .with_u32(44, shape.flags)
+        .with_u32(68, shape.attach_type)
+        .with_u32(108, shape.attach_btf_id);
     if let Some((types, records)) = &code.functions {
-        let with = attr.clone().u32(72, types.as_raw_fd() as u32).u32(76, 8);
-        let with = with.pointer(80, records.as_ptr()).u32(88, records.len() as u32);
-        // SAFETY: instructions, license and records live through the call.
-        if let Ok(program) = again(|| unsafe { with.clone().open(BpfCommand::ProgramLoad) }) {
+        let with = attr.clone().with_u32(72, types.as_raw_fd() as u32).with_u32(76, 8);
+        let with = with.with_pointer(80, records.as_ptr()).with_u32(88, records.len() as u32);
+        let load = || {
+            // SAFETY: instructions, license and records live through the call.
+            unsafe { with.clone().call_for_fd(BpfCommand::ProgramLoad) }
+        };
+        if let Ok(program) = retry_load(load) {
             return Ok(program);
         }
         // Without them all functions are checked as static ones.
     }
     // SAFETY: instructions and license live through the call.
-    match again(|| unsafe { attr.clone().open(BpfCommand::ProgramLoad) }) {
+    match retry_load(|| unsafe { attr.clone().call_for_fd(BpfCommand::ProgramLoad) }) {
         Ok(program) => return Ok(program),
         Err(why)
             if matches!(why.raw_os_error(), Some(libc::EINVAL | libc::EACCES | libc::E2BIG)) => {}
         Err(why) => return Err((why, String::new())),
     }
     let mut log = vec![0u8; 1 << 20];
-    let attr = attr.u32(24, 1).u32(28, log.len() as u32).pointer(32, log.as_mut_ptr());
+    let attr =
+        attr.with_u32(24, 1).with_u32(28, log.len() as u32).with_pointer(32, log.as_mut_ptr());
     // SAFETY: as above, and the log has the stated length.
-    match again(|| unsafe { attr.clone().open(BpfCommand::ProgramLoad) }) {
+    match retry_load(|| unsafe { attr.clone().call_for_fd(BpfCommand::ProgramLoad) }) {
         Ok(program) => Ok(program),
         Err(why) => {
             let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
@@ -337,11 +347,11 @@ fn attach_perf_event(
     cpu: i32,
 ) -> io::Result<OwnedFd> {
     const SET_BPF: libc::c_ulong = 0x4004_2408;
-    let event = perf::open(attr, -1, cpu, None)?;
+    let event = perf::open_event(attr, -1, cpu, None)?;
     // The type of the request differs between C libraries.
     // SAFETY: both requests take a number, and the descriptors live through the calls.
     let set = |request: libc::c_ulong, to: libc::c_int| unsafe {
-        check(libc::ioctl(event.as_raw_fd(), request as _, to))
+        check_result(libc::ioctl(event.as_raw_fd(), request as _, to))
     };
     set(SET_BPF, program.as_raw_fd())?;
     set(perf::ENABLED, 0)?;
@@ -351,21 +361,26 @@ fn attach_perf_event(
 /// Attaches a program to the tracepoint that it was loaded for, until the descriptor is closed.
 pub(crate) fn attach_btf_tracepoint(program: &OwnedFd) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
-    unsafe { BpfAttr::new().u32(8, program.as_raw_fd() as u32).open(BpfCommand::RawTracepointOpen) }
+    unsafe {
+        BpfAttr::new()
+            .with_u32(8, program.as_raw_fd() as u32)
+            .call_for_fd(BpfCommand::RawTracepointOpen)
+    }
 }
 
 /// The same for a program of [`ProgramShape::raw_tracepoint`]: ENOENT if the kernel itself has no
 /// tracepoint of that name (since 4.17).
 pub(crate) fn attach_raw_tracepoint(program: &OwnedFd, tracepoint: &CStr) -> io::Result<OwnedFd> {
-    let attr = BpfAttr::new().pointer(0, tracepoint.as_ptr()).u32(8, program.as_raw_fd() as u32);
+    let attr =
+        BpfAttr::new().with_pointer(0, tracepoint.as_ptr()).with_u32(8, program.as_raw_fd() as u32);
     // SAFETY: the name lives through the call, and ends with NUL.
-    unsafe { attr.clone().open(BpfCommand::RawTracepointOpen) }
+    unsafe { attr.clone().call_for_fd(BpfCommand::RawTracepointOpen) }
 }
 
 /// The number of times the program was not run as it was already running on that CPU
 /// (`bpf_prog_info::recursion_misses`, since 5.12).
 pub(crate) fn recursion_misses(program: &OwnedFd) -> io::Result<u64> {
-    Ok(info(program)?[MISSES])
+    Ok(program_info(program)?[MISSES])
 }
 
 /// `bpf_prog_info::recursion_misses`, in words.
@@ -373,18 +388,20 @@ const MISSES: usize = 208 / 8;
 /// `bpf_prog_info::run_time_ns`, with `run_cnt` behind it.
 const RUN_TIME: usize = 192 / 8;
 
-fn info(program: &OwnedFd) -> io::Result<[u64; MISSES + 2]> {
+fn program_info(program: &OwnedFd) -> io::Result<[u64; MISSES + 2]> {
     let mut info = [0u64; MISSES + 2];
-    let attr = BpfAttr::new().u32(0, program.as_raw_fd() as u32).u32(4, size_of_val(&info) as u32);
+    let attr = BpfAttr::new()
+        .with_u32(0, program.as_raw_fd() as u32)
+        .with_u32(4, size_of_val(&info) as u32);
     // SAFETY: the information is ours and has the stated length.
-    unsafe { attr.pointer(8, info.as_mut_ptr()).call(BpfCommand::InfoByFd)? };
+    unsafe { attr.with_pointer(8, info.as_mut_ptr()).call_bpf(BpfCommand::InfoByFd)? };
     Ok(info)
 }
 
 /// The run time of a program in ns and its number of runs, as far as counted: see
 /// [`enable_run_time`].
 pub(crate) fn run_time(program: &OwnedFd) -> io::Result<(u64, u64)> {
-    let info = info(program)?;
+    let info = program_info(program)?;
     Ok((info[RUN_TIME], info[RUN_TIME + 1]))
 }
 
@@ -392,7 +409,7 @@ pub(crate) fn run_time(program: &OwnedFd) -> io::Result<(u64, u64)> {
 /// since 5.8).
 pub(crate) fn enable_run_time() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
-    unsafe { BpfAttr::new().u32(0, 0).open(BpfCommand::EnableStats) }
+    unsafe { BpfAttr::new().with_u32(0, 0).call_for_fd(BpfCommand::EnableStats) }
 }
 
 #[cfg(test)]
@@ -403,7 +420,7 @@ mod tests {
     fn loading_is_retried_after_eagain_only() {
         let loads = |fail: i32, times: usize| {
             let mut asked = 0;
-            let result = again(|| {
+            let result = retry_load(|| {
                 asked += 1;
                 if asked > times { Ok(asked) } else { Err(io::Error::from_raw_os_error(fail)) }
             });

@@ -52,7 +52,7 @@ impl BpfObject {
         places: &[ProbePlace],
         scope: ProbeScope,
     ) -> Result<Vec<OwnedFd>, LoadError> {
-        let instructions = self.instructions(program)?;
+        let instructions = self.program_code(program)?;
         let load = |attach_type| {
             let shape = ProgramShape {
                 name: program,
@@ -134,18 +134,21 @@ fn link_multi(
     let path = path_of(file)?;
     let offsets: Vec<u64> = places.iter().map(|place| place.offset).collect();
     let cookies: Vec<u64> = places.iter().map(|place| place.cookie).collect();
-    let attr = BpfAttr::new().u32(0, program.as_raw_fd() as u32).u32(8, ATTACH_UPROBE_MULTI);
     let attr =
-        attr.pointer(16, path.as_ptr()).pointer(24, offsets.as_ptr()).pointer(40, cookies.as_ptr());
+        BpfAttr::new().with_u32(0, program.as_raw_fd() as u32).with_u32(8, ATTACH_UPROBE_MULTI);
     let attr = attr
-        .u32(48, places.len() as u32)
-        .u32(52, if at == ProbePosition::Return { MULTI_RETURN } else { 0 });
+        .with_pointer(16, path.as_ptr())
+        .with_pointer(24, offsets.as_ptr())
+        .with_pointer(40, cookies.as_ptr());
+    let attr = attr
+        .with_u32(48, places.len() as u32)
+        .with_u32(52, if at == ProbePosition::Return { MULTI_RETURN } else { 0 });
     let pid = match scope {
         ProbeScope::All => 0,
         ProbeScope::Process(pid) => pid,
     };
     // SAFETY: path, offsets and cookies live through the call and have the stated lengths.
-    unsafe { attr.u32(56, pid).open(BpfCommand::LinkCreate) }
+    unsafe { attr.with_u32(56, pid).call_for_fd(BpfCommand::LinkCreate) }
 }
 
 /// A perf event at the place, with the program attached; both descriptors keep it there.
@@ -176,15 +179,17 @@ fn link_perf(
         ProbeScope::All => (-1, 0),
         ProbeScope::Process(pid) => (pid as i32, -1),
     };
-    let event = perf::open(attr, pid, cpu, None)?;
+    let event = perf::open_event(attr, pid, cpu, None)?;
     let link = link_event(program, &event, place.cookie)?;
     Ok([link, event])
 }
 
 /// Attaches a program to a perf event, with its cookie (since 5.15).
 pub(super) fn link_event(program: &OwnedFd, event: &OwnedFd, cookie: u64) -> io::Result<OwnedFd> {
-    let attr = BpfAttr::new().u32(0, program.as_raw_fd() as u32).u32(4, event.as_raw_fd() as u32);
-    let mut attr = attr.u32(8, ATTACH_PERF_EVENT).u64(16, cookie);
+    let attr = BpfAttr::new()
+        .with_u32(0, program.as_raw_fd() as u32)
+        .with_u32(4, event.as_raw_fd() as u32);
+    let mut attr = attr.with_u32(8, ATTACH_PERF_EVENT).with_u64(16, cookie);
     // SAFETY: no pointers.
-    unsafe { attr.open(BpfCommand::LinkCreate) }
+    unsafe { attr.call_for_fd(BpfCommand::LinkCreate) }
 }

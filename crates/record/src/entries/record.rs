@@ -15,14 +15,14 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Entry)) {
         bytes = rest;
         let whole = payload.first_chunk().filter(|chunk| chunk.len() == payload.len());
         if u64::from(header.kind) == wire::ENTRY
-            && let Some(entry) = whole.and_then(|chunk| decode(&header, &Wire::read(chunk)))
+            && let Some(entry) = whole.and_then(|chunk| decode_entry(&header, &Wire::read(chunk)))
         {
             take(entry);
         }
     }
 }
 
-fn decode(header: &Header, wire: &Wire) -> Option<Entry> {
+fn decode_entry(header: &Header, wire: &Wire) -> Option<Entry> {
     let at = |ns: u64| MonotonicNs(i64::try_from(ns).unwrap_or(i64::MAX));
     let flag = |bit: u64| u64::from(wire.flags) & bit != 0;
     let begin = at(wire.begin);
@@ -39,7 +39,7 @@ fn decode(header: &Header, wire: &Wire) -> Option<Entry> {
         begin,
         end,
         own: Nanos(i64::try_from(wire.own).unwrap_or(i64::MAX)).min(end - begin),
-        served: served(wire)?,
+        served: decode_served(wire)?,
         task: if u64::from(wire.kind) == wire::ENTRY_TASK { wire.what as u32 } else { 0 },
         observer: false,
         function: wire.func,
@@ -49,11 +49,11 @@ fn decode(header: &Header, wire: &Wire) -> Option<Entry> {
         further: flag(wire::ENTRY_FURTHER),
         tick_dependency: wire.detail,
         originator: (wire.at > 0).then_some(originator),
-        via: via(wire),
+        via: decode_via(wire),
     })
 }
 
-fn served(wire: &Wire) -> Option<Served> {
+fn decode_served(wire: &Wire) -> Option<Served> {
     Some(match u64::from(wire.kind) {
         wire::ENTRY_IRQ => Served::Irq(wire.what as u32),
         wire::ENTRY_VECTOR => Served::Vector(*Vector::ALL.get(wire.what as usize)?),
@@ -68,7 +68,7 @@ fn served(wire: &Wire) -> Option<Served> {
     })
 }
 
-fn via(wire: &Wire) -> Option<Via> {
+fn decode_via(wire: &Wire) -> Option<Via> {
     match u64::from(wire.via) {
         wire::ENTRY_IRQ => Some(Via::Irq(wire.via_what as u32)),
         wire::ENTRY_VECTOR => Some(Via::Vector(wire.via_what)),

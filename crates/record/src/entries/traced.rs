@@ -60,13 +60,17 @@ impl TracedEntries {
             return Err(refused(why.to_owned()));
         }
         let tracefs = Tracefs::open().map_err(refused)?;
-        let has = |named: &NamedTracepoint| tracefs.format(&named.group, &named.name).is_ok();
-        let all = tracepoints.iter().filter_map(|name| name.parse::<NamedTracepoint>().ok());
-        let (mut there, missing): (Vec<_>, Vec<_>) = all.partition(has);
+        let has =
+            |named: &NamedTracepoint| tracefs.tracepoint_format(&named.group, &named.name).is_ok();
+        let named_tracepoints =
+            tracepoints.iter().filter_map(|name| name.parse::<NamedTracepoint>().ok());
+        let (mut there, missing): (Vec<_>, Vec<_>) = named_tracepoints.partition(has);
         let sees_calls = there.iter().any(|named| named.name == RAW);
         there.retain(|named| !sees_calls || named.to_string() != TLB);
         let has_vector = |vector: &Vector| {
-            tracefs.format("irq_vectors", &format!("{}_entry", vector.tracepoint())).is_ok()
+            tracefs
+                .tracepoint_format("irq_vectors", &format!("{}_entry", vector.tracepoint_name()))
+                .is_ok()
         };
         let machine = Recorder::start(Request {
             buffer: BUFFER,
@@ -74,21 +78,21 @@ impl TracedEntries {
             tracepoints: there,
             ..Request::new(&OF_ALL, online.clone())
         })?;
-        let names = machine.names();
+        let names = machine.known_names();
         // Without it only those actions are unknown.
-        let own = Recorder::start(Request {
+        let task_recorder = Recorder::start(Request {
             buffer: BUFFER,
             backend: Backend::Tracefs,
             ..Request::new(&OF_CHOSEN, cpus.clone())
         });
         let vectors: Vec<Vector> = Vector::ALL
             .into_iter()
-            .filter(|vector| names.vectors.values().any(|name| name == vector.tracepoint()))
+            .filter(|vector| names.vectors.values().any(|name| name == vector.tracepoint_name()))
             .filter(has_vector)
             .collect();
-        let mut findings = lacking(&missing);
+        let mut findings = unavailable_findings(&missing);
         findings.extend(machine.findings().iter().cloned());
-        match &own {
+        match &task_recorder {
             Ok(own) => findings.extend(own.findings().iter().cloned()),
             Err(_) => findings.push(not_shown("system calls and page faults", &["sys_enter"])),
         }
@@ -96,7 +100,7 @@ impl TracedEntries {
             formats: names.tracepoints,
             numbers: names.vectors,
             machine,
-            own: own.ok(),
+            own: task_recorder.ok(),
             merged: Merged::default(),
             kernel: RefCell::default(),
             functions: kernel_functions(),
@@ -107,14 +111,14 @@ impl TracedEntries {
     }
 
     /// Returns the new events in order of time.
-    pub fn take(&mut self) -> Vec<Event> {
-        self.merged.take([&mut self.machine].into_iter().chain(&mut self.own))
+    pub fn take_events(&mut self) -> Vec<Event> {
+        self.merged.take_events([&mut self.machine].into_iter().chain(&mut self.own))
     }
 
     /// The name of a task; empty if unknown.
-    pub fn name(&self, tid: u32) -> TaskComm {
+    pub fn task_name(&self, tid: u32) -> TaskComm {
         let mut name = TaskComm::default();
-        let comm = self.machine.comm(tid).unwrap_or_default().as_bytes();
+        let comm = self.machine.comm_of(tid).unwrap_or_default().as_bytes();
         let length = comm.len().min(name.0.len());
         name.0[..length].copy_from_slice(&comm[..length]);
         name
@@ -122,11 +126,11 @@ impl TracedEntries {
 
     /// Whether it is a kernel thread; unknown for one that ended before it was queried.
     pub fn is_kernel(&self, tid: u32) -> bool {
-        let mut known = self.kernel.borrow_mut();
-        if known.len() >= THREADS {
-            known.clear();
+        let mut known_threads = self.kernel.borrow_mut();
+        if known_threads.len() >= THREADS {
+            known_threads.clear();
         }
-        *known.entry(tid).or_insert_with(|| {
+        *known_threads.entry(tid).or_insert_with(|| {
             let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
             // After the name, which may contain anything: state, 5 numbers, flags
             // (proc_pid_stat(5)).
@@ -139,7 +143,7 @@ impl TracedEntries {
 }
 
 /// The information that is unavailable without these tracepoints.
-fn lacking(missing: &[NamedTracepoint]) -> Vec<Finding> {
+fn unavailable_findings(missing: &[NamedTracepoint]) -> Vec<Finding> {
     let mut by_use: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for named in missing {
         if let Some((_, _, what)) = OPTIONAL.iter().find(|(name, ..)| *name == named.name) {

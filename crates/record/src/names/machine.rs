@@ -11,8 +11,8 @@ pub(crate) fn name_machine(names: &mut Names) {
     names.syscalls = syscall_names();
     names.softirqs = (0..).zip(SOFTIRQS).map(|(vector, name)| (vector, name.to_owned())).collect();
     names.vectors = VECTORS.iter().map(|(vector, name)| (*vector, (*name).to_owned())).collect();
-    names.irqs = interrupts(&fs::read_to_string("/proc/interrupts").unwrap_or_default());
-    names.devices = devices(&fs::read_to_string("/proc/partitions").unwrap_or_default());
+    names.irqs = parse_interrupts(&fs::read_to_string("/proc/interrupts").unwrap_or_default());
+    names.devices = parse_devices(&fs::read_to_string("/proc/partitions").unwrap_or_default());
     names.idle_states = idle_states("name").collect();
     let latency = |text: String| text.parse::<i64>().ok().map(Nanos::from_micros);
     names.idle_latencies =
@@ -48,7 +48,7 @@ const VECTORS: [(u8, &str); 11] = [
 
 /// ` 24:  1  0  PCI-MSIX-0000:00:01.0  0-edge  virtio0-config`: the handlers follow the counts, the
 /// chip and the kind.
-fn interrupts(text: &str) -> BTreeMap<u32, String> {
+fn parse_interrupts(text: &str) -> BTreeMap<u32, String> {
     let mut lines = text.lines();
     let cpus = lines.next().unwrap_or_default().split_whitespace().count();
     let irq = |line: &str| {
@@ -73,7 +73,7 @@ fn interrupts(text: &str) -> BTreeMap<u32, String> {
 
 /// `/proc/partitions`: major, minor, blocks, name; the number is the kernel's dev_t (20 bits of
 /// minor).
-fn devices(text: &str) -> BTreeMap<u32, String> {
+fn parse_devices(text: &str) -> BTreeMap<u32, String> {
     let device = |line: &str| {
         let mut words = line.split_whitespace();
         let (major, minor): (u32, u32) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
@@ -100,7 +100,7 @@ mod tests {
         let text = "           CPU0       CPU1\n  0:  5  0  IO-APIC   2-edge      timer\n 24:  0  \
                     9  PCI-MSIX-0000:00:01.0   0-edge      virtio0-config\n 11:  5 6  GICv3  27 \
                     Level     arch_timer\nNMI:  0  0  Non-maskable interrupts\n";
-        let names = interrupts(text);
+        let names = parse_interrupts(text);
         assert_eq!(names[&0], "timer");
         assert_eq!(names[&24], "virtio0-config");
         assert_eq!(names[&11], "arch_timer");
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn block_devices_are_named_by_their_device_number() {
-        let names = devices(
+        let names = parse_devices(
             "major minor  #blocks  name\n\n 254        0   10485760 vda\n 254        1   10485759 \
              vda1\n",
         );
@@ -120,7 +120,7 @@ mod tests {
     fn system_calls_are_named() {
         let mut names = Names::default();
         name_machine(&mut names);
-        assert_eq!(names.syscall(libc::SYS_getpid as u32), "getpid");
-        assert_eq!(names.softirq(3), "NET_RX");
+        assert_eq!(names.syscall_name(libc::SYS_getpid as u32), "getpid");
+        assert_eq!(names.softirq_name(3), "NET_RX");
     }
 }

@@ -14,16 +14,16 @@ pub fn kernel_symbols(addresses: &BTreeSet<u64>) -> Fact<BTreeMap<u64, String>> 
         return Fact::Known(BTreeMap::new());
     }
     match File::open("/proc/kallsyms") {
-        Ok(file) => find(addresses, BufReader::new(file)),
+        Ok(file) => find_symbols(addresses, BufReader::new(file)),
         Err(why) => Fact::Unavailable(format!("/proc/kallsyms: {why}")),
     }
 }
 
 /// One pass: for each requested address the nearest symbol at or below it. The file is not sorted:
 /// modules come last.
-fn find(addresses: &BTreeSet<u64>, symbols: impl BufRead) -> Fact<BTreeMap<u64, String>> {
+fn find_symbols(addresses: &BTreeSet<u64>, symbols: impl BufRead) -> Fact<BTreeMap<u64, String>> {
     let mut nearest: BTreeMap<u64, (u64, String)> = BTreeMap::new();
-    let mut any = false;
+    let mut has_address = false;
     for line in symbols.split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         let mut words = line.split_whitespace();
@@ -32,7 +32,7 @@ fn find(addresses: &BTreeSet<u64>, symbols: impl BufRead) -> Fact<BTreeMap<u64, 
         else {
             continue;
         };
-        any |= start != 0;
+        has_address |= start != 0;
         if start == 0 || !matches!(kind, "t" | "T" | "w" | "W") {
             continue;
         }
@@ -43,7 +43,7 @@ fn find(addresses: &BTreeSet<u64>, symbols: impl BufRead) -> Fact<BTreeMap<u64, 
             }
         }
     }
-    if !any {
+    if !has_address {
         return Fact::Unavailable(
             "/proc/kallsyms hides its addresses: see kernel.kptr_restrict, or run as root"
                 .to_owned(),
@@ -59,10 +59,10 @@ fn find(addresses: &BTreeSet<u64>, symbols: impl BufRead) -> Fact<BTreeMap<u64, 
 /// The addresses of these functions; 0: unknown or hidden.
 pub(crate) fn kernel_functions<const N: usize>(names: [&str; N]) -> [u64; N] {
     let file = File::open("/proc/kallsyms");
-    file.map_or([0; N], |file| addresses(names, BufReader::new(file)))
+    file.map_or([0; N], |file| find_addresses(names, BufReader::new(file)))
 }
 
-fn addresses<const N: usize>(names: [&str; N], symbols: impl BufRead) -> [u64; N] {
+fn find_addresses<const N: usize>(names: [&str; N], symbols: impl BufRead) -> [u64; N] {
     let mut found = [0; N];
     for line in symbols.lines().map_while(Result::ok) {
         let mut words = line.split_ascii_whitespace();
@@ -87,7 +87,7 @@ mod tests {
         let wanted = [0xffff_ffff_8100_0200, 0xffff_ffff_8100_0210, 0xffff_ffff_c000_0010, 0x1000]
             .into_iter()
             .collect();
-        let Fact::Known(names) = find(&wanted, text.as_bytes()) else { panic!() };
+        let Fact::Known(names) = find_symbols(&wanted, text.as_bytes()) else { panic!() };
         let names: Vec<&str> = names.values().map(String::as_str).collect();
         assert_eq!(names, ["do_idle", "do_idle+0x10", "far+0x10"]);
     }
@@ -97,12 +97,15 @@ mod tests {
         let text =
             "ffffffff81000000 T _text\nffffffff81000200 t do_idle\n0000000000000000 T hidden\n";
         let names = ["do_idle", "hidden", "missing"];
-        assert_eq!(addresses(names, text.as_bytes()), [0xffff_ffff_8100_0200, 0, 0]);
+        assert_eq!(find_addresses(names, text.as_bytes()), [0xffff_ffff_8100_0200, 0, 0]);
     }
 
     #[test]
     fn hidden_kernel_addresses_are_reported_as_unavailable() {
         let text = "0000000000000000 T schedule\n";
-        assert!(matches!(find(&[1].into_iter().collect(), text.as_bytes()), Fact::Unavailable(_)));
+        assert!(matches!(
+            find_symbols(&[1].into_iter().collect(), text.as_bytes()),
+            Fact::Unavailable(_)
+        ));
     }
 }

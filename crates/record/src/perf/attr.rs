@@ -1,6 +1,6 @@
 //! perf_event_open(2), for counting and for attaching programs.
 
-use punctual_sys::descriptor::made;
+use punctual_sys::descriptor::own_descriptor;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct PerfEventAttr {
     pub(crate) kind: u32,
-    /// Set by [`open`].
+    /// Set by [`open_event`].
     pub(crate) size: u32,
     pub(crate) config: u64,
     pub(crate) sample_period: u64,
@@ -54,7 +54,7 @@ pub(crate) const SET_FILTER: libc::c_ulong =
 /// there is one.
 ///
 /// The target of `config1`, for the kinds where it is a pointer, must live through the call.
-pub(crate) fn open(
+pub(crate) fn open_event(
     mut attr: PerfEventAttr,
     pid: i32,
     cpu: i32,
@@ -65,5 +65,7 @@ pub(crate) fn open(
     let group = leader.map_or(-1, |leader| leader.as_raw_fd());
     // SAFETY: the attribute is of the size that it states, and the kernel only reads it; it copies
     // a path that `config1` points to with a bounded copy that fails for an invalid pointer.
-    unsafe { made(libc::syscall(libc::SYS_perf_event_open, &attr, pid, cpu, group, CLOEXEC)) }
+    unsafe {
+        own_descriptor(libc::syscall(libc::SYS_perf_event_open, &attr, pid, cpu, group, CLOEXEC))
+    }
 }

@@ -5,7 +5,7 @@ use super::{refusal, vendor};
 use crate::tracefs::Tracefs;
 use punctual_core::perf_event::CountedEvent;
 use punctual_core::{Nanos, PerfEvent};
-use punctual_sys::check;
+use punctual_sys::check_result;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -54,7 +54,7 @@ pub struct Total {
 
 impl CounterReading {
     /// The count extrapolated to the whole time, as by perf-stat(1). `None` if it never counted.
-    pub fn scaled(self) -> Option<u64> {
+    pub fn scaled_count(self) -> Option<u64> {
         match (self.enabled.0, self.running.0) {
             (_, running) if running <= 0 => None,
             (enabled, running) if running >= enabled => Some(self.value),
@@ -64,24 +64,16 @@ impl CounterReading {
             }
         }
     }
-    /// The count since an earlier reading of the same counter.
-    pub fn since(self, earlier: CounterReading) -> CounterReading {
-        CounterReading {
-            value: self.value.wrapping_sub(earlier.value),
-            enabled: Nanos(self.enabled.0 - earlier.enabled.0),
-            running: Nanos(self.running.0 - earlier.running.0),
-        }
-    }
 }
 
 impl PerfCounter {
     /// Opens a counter of an event. The error states the reason and a remedy.
-    pub fn of(event: &PerfEvent, whom: Whom) -> Result<PerfCounter, String> {
+    pub fn open_event(event: &PerfEvent, whom: Whom) -> Result<PerfCounter, String> {
         let attr = match event {
             PerfEvent::Tracepoint { group, name } => {
-                return PerfCounter::tracepoint(group, name, whom);
+                return PerfCounter::open_tracepoint(group, name, whom);
             }
-            PerfEvent::OfPmu(text) => vendor::attribute(text, Path::new(vendor::DEVICES))?,
+            PerfEvent::OfPmu(text) => vendor::parse_attribute(text, Path::new(vendor::DEVICES))?,
             PerfEvent::Named(named) => {
                 let kind = match named.counted {
                     CountedEvent::Hardware => PerfType::Hardware,
@@ -100,15 +92,16 @@ impl PerfCounter {
             }
             result => result,
         }
-        .map_err(|why| refusal::of(event, &why))
+        .map_err(|why| refusal::describe_refusal(event, &why))
     }
 
     /// Opens a counter of a tracepoint, `group` and `event` as under `events` in tracefs. The error
     /// states the reason.
-    pub fn tracepoint(group: &str, event: &str, whom: Whom) -> Result<PerfCounter, String> {
+    pub fn open_tracepoint(group: &str, event: &str, whom: Whom) -> Result<PerfCounter, String> {
         let id = Tracefs::open()?.tracepoint_id(group, event)?;
-        PerfCounter::open(PerfType::Tracepoint, id, whom)
-            .map_err(|why| refusal::of(&PerfEvent::tracepoint(group, event), &why))
+        PerfCounter::open_config(PerfType::Tracepoint, id, whom).map_err(|why| {
+            refusal::describe_refusal(&PerfEvent::from_tracepoint(group, event), &why)
+        })
     }
 
     /// Counts the system calls of the calling thread in `what`, without the one that ends the
@@ -117,7 +110,8 @@ impl PerfCounter {
         // Seen once in thousands: a tracepoint that others disable and enable at the same time
         // stays disabled. The call that ends the count shows it, as it is always counted.
         for _ in 0..3 {
-            let counter = PerfCounter::tracepoint("raw_syscalls", "sys_enter", Whom::ThisThread)?;
+            let counter =
+                PerfCounter::open_tracepoint("raw_syscalls", "sys_enter", Whom::ThisThread)?;
             counter.enable();
             what();
             counter.disable();
@@ -130,7 +124,7 @@ impl PerfCounter {
         Err("the tracepoint raw_syscalls:sys_enter stayed off".to_owned())
     }
 
-    fn open(kind: PerfType, config: u64, whom: Whom) -> io::Result<PerfCounter> {
+    fn open_config(kind: PerfType, config: u64, whom: Whom) -> io::Result<PerfCounter> {
         PerfCounter::open_in(kind, config, whom, 0, None)
     }
 
@@ -152,7 +146,7 @@ impl PerfCounter {
         flags: u64,
         leader: Option<&PerfCounter>,
     ) -> io::Result<PerfCounter> {
-        let whose = match whom {
+        let inherit_flags = match whom {
             Whom::ThisThreadAndChildren | Whom::ThreadAndChildren(_) => attr::INHERIT,
             Whom::Programs => attr::INHERIT | attr::ENABLE_ON_EXEC,
             _ => 0,
@@ -163,13 +157,13 @@ impl PerfCounter {
             0 => (flags, attr::FORMAT_ENABLED | attr::FORMAT_RUNNING),
             _ => (flags & !IN_GROUP, attr::FORMAT_GROUP),
         };
-        let attr = PerfEventAttr { read_format, flags: flags | disabled | whose, ..attr };
+        let attr = PerfEventAttr { read_format, flags: flags | disabled | inherit_flags, ..attr };
         let (pid, cpu) = match whom {
             Whom::ThisThread | Whom::ThisThreadAndChildren | Whom::Programs => (0, -1),
             Whom::Thread(tid) | Whom::ThreadAndChildren(tid) => (tid, -1),
             Whom::Cpu(cpu) => (-1, cpu as libc::c_int),
         };
-        let fd = attr::open(attr, pid, cpu, leader.map(PerfCounter::fd))?;
+        let fd = attr::open_event(attr, pid, cpu, leader.map(PerfCounter::fd))?;
         Ok(PerfCounter { file: File::from(fd), user_only: false })
     }
 
@@ -178,16 +172,17 @@ impl PerfCounter {
     }
 
     /// Its final state. The error states the reason.
-    pub fn total(&self) -> Result<Total, String> {
-        let reading = self.reading().map_err(|why| format!("reading its counter failed: {why}"))?;
+    pub fn final_total(&self) -> Result<Total, String> {
+        let reading =
+            self.read_with_times().map_err(|why| format!("reading its counter failed: {why}"))?;
         Ok(Total { reading, user_only: self.user_only })
     }
 
     /// Counts only events matching this expression over the tracepoint's fields
     /// (Documentation/trace/events.rst, event filtering).
-    pub(super) fn filter(&self, expression: &CStr) -> io::Result<()> {
+    pub(super) fn set_filter(&self, expression: &CStr) -> io::Result<()> {
         // SAFETY: the kernel copies the string, which ends with a NUL and lives through the call.
-        check(unsafe {
+        check_result(unsafe {
             libc::ioctl(self.file.as_raw_fd(), attr::SET_FILTER as _, expression.as_ptr())
         })
         .map(drop)
@@ -206,11 +201,11 @@ impl PerfCounter {
 
     /// The count so far.
     pub fn read(&self) -> io::Result<u64> {
-        self.reading().map(|reading| reading.value)
+        self.read_with_times().map(|reading| reading.value)
     }
 
     /// The same with its times.
-    pub fn reading(&self) -> io::Result<CounterReading> {
+    pub(crate) fn read_with_times(&self) -> io::Result<CounterReading> {
         let mut bytes = [0; 24];
         (&self.file).read_exact(&mut bytes)?;
         let word = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
@@ -234,10 +229,10 @@ mod tests {
             enabled: Nanos(enabled),
             running: Nanos(running),
         };
-        assert_eq!(reading(7, 100, 100).scaled(), Some(7));
-        assert_eq!(reading(7, 100, 25).scaled(), Some(28));
-        assert_eq!(reading(u64::MAX, 100, 1).scaled(), Some(u64::MAX));
-        assert_eq!(reading(0, 100, 0).scaled(), None);
-        assert_eq!(reading(0, 0, 0).scaled(), None);
+        assert_eq!(reading(7, 100, 100).scaled_count(), Some(7));
+        assert_eq!(reading(7, 100, 25).scaled_count(), Some(28));
+        assert_eq!(reading(u64::MAX, 100, 1).scaled_count(), Some(u64::MAX));
+        assert_eq!(reading(0, 100, 0).scaled_count(), None);
+        assert_eq!(reading(0, 0, 0).scaled_count(), None);
     }
 }

@@ -23,16 +23,16 @@ pub struct TracepointGroup {
 impl TracepointGroup {
     /// Opens those of the tracepoints (`group`, `event`) that this kernel has, with their indices
     /// in the list; at most [`GROUP_MAX`].
-    pub fn tracepoints(
+    pub fn open_tracepoints(
         events: &[(&str, &str)],
         whom: Whom,
     ) -> Result<(TracepointGroup, Vec<usize>), String> {
-        TracepointGroup::filtered(events, &[], whom)
+        TracepointGroup::open_filtered(events, &[], whom)
     }
 
     /// The same, with a filter for some of them: their indices, and an expression over the
     /// tracepoint's fields. One that cannot be filtered here is dropped.
-    pub fn filtered(
+    pub fn open_filtered(
         events: &[(&str, &str)],
         filters: &[(usize, &CStr)],
         whom: Whom,
@@ -44,10 +44,11 @@ impl TracepointGroup {
             let Ok(id) = tracefs.tracepoint_id(group, event) else { continue };
             let counter =
                 PerfCounter::open_in(PerfType::Tracepoint, id, whom, IN_GROUP, counters.first());
-            let counter =
-                counter.map_err(|why| refusal::of(&PerfEvent::tracepoint(group, event), &why))?;
+            let counter = counter.map_err(|why| {
+                refusal::describe_refusal(&PerfEvent::from_tracepoint(group, event), &why)
+            })?;
             let mut of_it = filters.iter().filter(|(of, _)| *of == place);
-            if !of_it.all(|(_, expression)| counter.filter(expression).is_ok()) {
+            if !of_it.all(|(_, expression)| counter.set_filter(expression).is_ok()) {
                 continue;
             }
             counters.push(counter);

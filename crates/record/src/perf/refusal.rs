@@ -9,11 +9,11 @@ pub(super) fn is_of_rights(why: &io::Error) -> bool {
 }
 
 /// The reason, as perf_event_open(2) explains the error.
-pub(super) fn of(event: &PerfEvent, why: &io::Error) -> String {
+pub(super) fn describe_refusal(event: &PerfEvent, why: &io::Error) -> String {
     match why.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => format!(
             "this process may not count it: {}run as root, or give the program CAP_PERFMON",
-            paranoid()
+            paranoid_level()
                 .map_or(String::new(), |level| format!("kernel.perf_event_paranoid is {level}; "))
         ),
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO)
@@ -35,7 +35,7 @@ pub(super) fn of(event: &PerfEvent, why: &io::Error) -> String {
     }
 }
 
-fn paranoid() -> Option<String> {
+fn paranoid_level() -> Option<String> {
     std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
         .ok()
         .map(|level| level.trim().to_owned())
@@ -59,10 +59,12 @@ mod tests {
 
     #[test]
     fn errors_of_perf_event_open_are_explained() {
-        let of = |event: PerfEvent, number| of(&event, &io::Error::from_raw_os_error(number));
+        let of = |event: PerfEvent, number| {
+            describe_refusal(&event, &io::Error::from_raw_os_error(number))
+        };
         assert!(of(PerfEvent::CONTEXT_SWITCHES, libc::EACCES).contains("CAP_PERFMON"));
         assert!(of(PerfEvent::CYCLES, libc::ENOENT).contains("PMU"));
-        assert!(of(PerfEvent::tracepoint("a", "b"), libc::EINVAL).contains("a:b"));
+        assert!(of(PerfEvent::from_tracepoint("a", "b"), libc::EINVAL).contains("a:b"));
     }
 
     #[test]

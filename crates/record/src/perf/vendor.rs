@@ -2,7 +2,7 @@
 //! units (PMUs) have in sysfs (Documentation/ABI/testing/sysfs-bus-event_source-devices-format).
 
 use super::attr::PerfEventAttr;
-use punctual_core::words::{nearest, suggestion};
+use punctual_core::words::{format_suggestion, nearest_word};
 use std::path::{Path, PathBuf};
 
 /// Where the kernel describes PMUs.
@@ -15,7 +15,7 @@ const RAW: u32 = 4;
 ///
 /// # Errors
 /// No such PMU, event or term here, by name, with a similar one.
-pub(super) fn attribute(text: &str, devices: &Path) -> Result<PerfEventAttr, String> {
+pub(super) fn parse_attribute(text: &str, devices: &Path) -> Result<PerfEventAttr, String> {
     if let Some(number) = text.strip_prefix('r')
         && let Ok(config) = u64::from_str_radix(number, 16)
     {
@@ -25,7 +25,7 @@ pub(super) fn attribute(text: &str, devices: &Path) -> Result<PerfEventAttr, Str
     let pmu = Pmu { name, directory: devices.join(name) };
     let kind = std::fs::read_to_string(pmu.directory.join("type"));
     let Some(kind) = kind.ok().and_then(|kind| kind.trim().parse().ok()) else {
-        return Err(format!("this machine has no PMU `{name}`{}", others(devices, name)));
+        return Err(format!("this machine has no PMU `{name}`{}", suggest_name(devices, name)));
     };
     let mut attr = PerfEventAttr { kind, ..PerfEventAttr::default() };
     terms.split(',').try_for_each(|term| pmu.add(&mut attr, term, true))?;
@@ -50,13 +50,13 @@ impl Pmu<'_> {
             return of_event.trim().split(',').try_for_each(|term| self.add(attr, term, false));
         }
         let pmu = self.name;
-        let number = value.map_or(Some(1), number);
+        let number = value.map_or(Some(1), parse_number);
         let number = number.ok_or_else(|| format!("`{term}` of PMU `{pmu}`: not a number"))?;
         let format = match name {
             "config" | "config1" | "config2" => format!("{name}:0-63"),
             _ => read("format").map_err(|_| {
                 let near =
-                    ["events", "format"].map(|what| others(&self.directory.join(what), name));
+                    ["events", "format"].map(|what| suggest_name(&self.directory.join(what), name));
                 format!("PMU `{pmu}` has no event and no term `{name}`{}", near.concat())
             })?,
         };
@@ -88,7 +88,7 @@ impl Pmu<'_> {
     }
 }
 
-fn number(text: &str) -> Option<u64> {
+fn parse_number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
@@ -96,7 +96,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// The names in a directory, in order.
-fn names(directory: &Path) -> Vec<String> {
+fn names_in(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -105,22 +105,22 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 /// A similar name in this directory.
-fn others(directory: &Path, name: &str) -> String {
-    suggestion(nearest(name, names(directory).iter().map(String::as_str)))
+fn suggest_name(directory: &Path, name: &str) -> String {
+    format_suggestion(nearest_word(name, names_in(directory).iter().map(String::as_str)))
 }
 
 /// The events that PMUs name, as `PMU/EVENT/`, in order; without those that describe another one's
 /// unit.
 pub fn vendor_events() -> Vec<String> {
-    named(Path::new(DEVICES))
+    named_events(Path::new(DEVICES))
 }
 
-fn named(devices: &Path) -> Vec<String> {
-    let of = |pmu: String| {
-        let events = names(&devices.join(&pmu).join("events")).into_iter();
+fn named_events(devices: &Path) -> Vec<String> {
+    let events_of_pmu = |pmu: String| {
+        let events = names_in(&devices.join(&pmu).join("events")).into_iter();
         events.filter(|event| !event.contains('.')).map(move |event| format!("{pmu}/{event}/"))
     };
-    names(devices).into_iter().flat_map(of).collect()
+    names_in(devices).into_iter().flat_map(events_of_pmu).collect()
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
     fn terms_are_put_into_the_bits_that_sysfs_names() {
         let root = devices();
         let of = |text: &str| {
-            attribute(text, root.path()).map(|attr| (attr.kind, attr.config, attr.config1))
+            parse_attribute(text, root.path()).map(|attr| (attr.kind, attr.config, attr.config1))
         };
         assert_eq!(of("r1a8"), Ok((RAW, 0x1a8, 0)));
         assert_eq!(of("cpu/event=0x3c,umask=1,inv/"), Ok((4, 0x80_013c, 0)));
@@ -170,6 +170,6 @@ mod tests {
             let found = of(text).unwrap_err();
             assert!(found.contains(why), "{text}: {found}");
         }
-        assert_eq!(named(root.path()), ["cpu/cache-misses/", "power/loop/"]);
+        assert_eq!(named_events(root.path()), ["cpu/cache-misses/", "power/loop/"]);
     }
 }

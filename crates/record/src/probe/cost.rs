@@ -16,10 +16,10 @@ const CALLS: usize = 2_000;
 ///
 /// # Errors
 /// If probes cannot be placed in this process itself.
-pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
-    let empties = empty::all();
-    let functions = empties.iter().map(place).collect::<Result<Vec<_>, _>>()?;
-    let plain: Vec<Nanos> = empties.iter().map(time).collect();
+pub fn measure_costs(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
+    let empties = empty::empty_functions();
+    let functions = empties.iter().map(locate_function).collect::<Result<Vec<_>, _>>()?;
+    let plain: Vec<Nanos> = empties.iter().map(time_call).collect();
     let request = ProbeRequest {
         whose: ProbedProcesses::Process(std::process::id()),
         argument: None,
@@ -28,11 +28,11 @@ pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     let mut probes = Probes::start(&functions, &[], cpus, request)?;
     let mut costs = Vec::new();
     for (index, empty) in empties.iter().enumerate() {
-        let probed = time(empty);
+        let probed = time_call(empty);
         let measured = drain_durations(&mut probes, index);
-        costs.extend(cost(empty.site.to_string(), measured, probed - plain[index]));
+        costs.extend(probe_cost(empty.site.to_string(), measured, probed - plain[index]));
     }
-    probes.stop(&mut |_, _| {});
+    probes.stop_probes(&mut |_, _| {});
     Ok(costs)
 }
 
@@ -65,14 +65,14 @@ pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     let mut probes = Probes::start(&functions, &[], cpus, request)?;
     let probed = time_of(call);
     let measured = drain_durations(&mut probes, 0);
-    probes.stop(&mut |_, _| {});
-    Ok(cost("kprobe".to_owned(), measured, probed - plain).into_iter().collect())
+    probes.stop_probes(&mut |_, _| {});
+    Ok(probe_cost("kprobe".to_owned(), measured, probed - plain).into_iter().collect())
 }
 
 /// The durations of a function's calls that have ended since.
 fn drain_durations(probes: &mut Probes, index: usize) -> Vec<Nanos> {
     let mut measured = Vec::new();
-    probes.drain(&mut |_, bytes| {
+    probes.drain_calls(&mut |_, bytes| {
         let calls =
             wire::decode(bytes).filter_map(Result::ok).filter_map(|event| match event.what {
                 EventKind::Call { began, function, left: false, .. }
@@ -87,7 +87,7 @@ fn drain_durations(probes: &mut Probes, index: usize) -> Vec<Nanos> {
     measured
 }
 
-fn cost(site: String, mut measured: Vec<Nanos>, added: Nanos) -> Option<ProbeCost> {
+fn probe_cost(site: String, mut measured: Vec<Nanos>, added: Nanos) -> Option<ProbeCost> {
     measured.sort_unstable();
     let at =
         |hundredth: usize| measured.get((measured.len().max(1) - 1) * hundredth / 100).copied();
@@ -103,7 +103,7 @@ fn cost(site: String, mut measured: Vec<Nanos>, added: Nanos) -> Option<ProbeCos
 
 /// The median time of a call, measured from outside: the median of batches, so that a single
 /// interruption does not count.
-fn time(empty: &Empty) -> Nanos {
+fn time_call(empty: &Empty) -> Nanos {
     // SAFETY: the functions of `empty` take nothing, return nothing and keep all registers but eax,
     // as the C calling convention allows.
     time_of(|| unsafe { (empty.call)() })
@@ -113,18 +113,18 @@ fn time_of(call: impl Fn()) -> Nanos {
     const BATCHES: usize = 20;
     let mut batches = [Nanos::ZERO; BATCHES];
     for batch in &mut batches {
-        let began = clock::monotonic();
+        let began = clock::monotonic_now();
         for _ in 0..CALLS / BATCHES {
             call();
         }
-        *batch = Nanos((clock::monotonic().0 - began.0) / (CALLS / BATCHES) as i64);
+        *batch = Nanos((clock::monotonic_now().0 - began.0) / (CALLS / BATCHES) as i64);
     }
     batches.sort_unstable();
     batches[BATCHES / 2]
 }
 
 /// The position of a function of this program in its file.
-pub(super) fn place(empty: &Empty) -> Result<Function, StartError> {
+pub(super) fn locate_function(empty: &Empty) -> Result<Function, StartError> {
     let address = empty.call as usize as u64;
     let maps = std::fs::read_to_string("/proc/self/maps")
         .map_err(|why| StartError::Request(format!("/proc/self/maps: {why}")))?;

@@ -48,7 +48,7 @@ pub(super) struct Empty {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) fn all() -> Vec<Empty> {
+pub(super) fn empty_functions() -> Vec<Empty> {
     unsafe extern "C" {
         fn punctual_probed_nop5();
         fn punctual_probed_push();

@@ -1,7 +1,7 @@
 //! Probes of a running program, on this kernel.
 
 use super::*;
-use crate::symbols::{FunctionSpec, resolve};
+use crate::symbols::{FunctionSpec, resolve_functions};
 use crate::wire;
 use punctual_core::event::{Event, EventKind};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ int main(void)
 }
 "#;
 
-fn compiled(dir: &std::path::Path) -> Option<PathBuf> {
+fn compile_probed(dir: &std::path::Path) -> Option<PathBuf> {
     let (source, program) = (dir.join("probed.c"), dir.join("probed"));
     std::fs::write(&source, PROGRAM).unwrap();
     match Command::new("gcc").args(["-O0", "-pthread", "-o"]).arg(&program).arg(&source).status() {
@@ -54,7 +54,7 @@ fn all_cpus() -> CpuSet {
     std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap().trim().parse().unwrap()
 }
 
-fn waiting(program: &std::path::Path) -> Child {
+fn spawn_waiting(program: &std::path::Path) -> Child {
     Command::new(program).stdin(Stdio::piped()).spawn().unwrap()
 }
 
@@ -63,7 +63,11 @@ fn let_go(mut child: Child) {
     assert!(child.wait().unwrap().success());
 }
 
-fn started(functions: &[Function], whose: ProbedProcesses, argument: Option<u8>) -> Option<Probes> {
+fn start_probes(
+    functions: &[Function],
+    whose: ProbedProcesses,
+    argument: Option<u8>,
+) -> Option<Probes> {
     match Probes::start(
         functions,
         &[],
@@ -91,32 +95,36 @@ fn calls_are_paired_if_each_probe_is_a_perf_event() {
 
 fn all_calls_are_paired() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(dir.path()) else { return };
+    let Some(program) = compile_probed(dir.path()) else { return };
     let names = ["fact", "jumper", "outer", "tail", "target", "leaver"];
     let specs: Vec<FunctionSpec> =
         names.iter().map(|name| FunctionSpec::parse(name).unwrap()).collect();
-    let functions = resolve(&specs, std::slice::from_ref(&program)).unwrap();
-    let child = waiting(&program);
-    let Some(probes) = started(&functions, ProbedProcesses::Process(child.id()), Some(1)) else {
+    let functions = resolve_functions(&specs, std::slice::from_ref(&program)).unwrap();
+    let child = spawn_waiting(&program);
+    let Some(probes) = start_probes(&functions, ProbedProcesses::Process(child.id()), Some(1))
+    else {
         return let_go(child);
     };
     // Another run of the same program is not part of that process.
-    let_go(waiting(&program));
+    let_go(spawn_waiting(&program));
     let pid = child.id();
     let_go(child);
 
     let mut events: Vec<Event> = Vec::new();
-    let (counts, sources) =
-        probes.stop(&mut |_, bytes| events.extend(wire::decode(bytes).filter_map(Result::ok)));
+    let (counts, sources) = probes
+        .stop_probes(&mut |_, bytes| events.extend(wire::decode(bytes).filter_map(Result::ok)));
     assert_eq!(sources.iter().map(|source| source.lost).sum::<u64>(), 0);
     let count = |name: &str| counts[names.iter().position(|known| *known == name).unwrap()];
-    let of =
+    let expected_counts =
         |entered, returned, left| CallCounts { entered, returned, left, ..CallCounts::default() };
-    assert_eq!(count("fact"), of(5 + 4 * 200 * 3, 5 + 4 * 200 * 3, 0));
-    assert_eq!(count("jumper"), of(40, 0, 40));
-    assert_eq!(count("outer"), of(10, 10, 0));
-    assert_eq!((count("tail"), count("target")), (of(7, 7, 0), of(7, 7, 0)));
-    assert_eq!(count("leaver"), of(1, 0, 1));
+    assert_eq!(count("fact"), expected_counts(5 + 4 * 200 * 3, 5 + 4 * 200 * 3, 0));
+    assert_eq!(count("jumper"), expected_counts(40, 0, 40));
+    assert_eq!(count("outer"), expected_counts(10, 10, 0));
+    assert_eq!(
+        (count("tail"), count("target")),
+        (expected_counts(7, 7, 0), expected_counts(7, 7, 0))
+    );
+    assert_eq!(count("leaver"), expected_counts(1, 0, 1));
 
     let mut depths: BTreeMap<(u32, u16), u64> = BTreeMap::new();
     for event in &events {

@@ -26,12 +26,12 @@ macro_rules! each {
 impl RunningBackend {
     pub(super) fn start(request: &Request) -> Result<RunningBackend, StartError> {
         match request.backend {
-            Backend::Auto => RunningBackend::first(request),
-            backend => RunningBackend::one(request, backend),
+            Backend::Auto => RunningBackend::start_first_working(request),
+            backend => RunningBackend::start_one(request, backend),
         }
     }
 
-    fn one(request: &Request, backend: Backend) -> Result<RunningBackend, StartError> {
+    fn start_one(request: &Request, backend: Backend) -> Result<RunningBackend, StartError> {
         match backend {
             Backend::Tracefs if request.mode == RecordMode::Flight => Err(StartError::Backend {
                 backend: tracefs::NAME,
@@ -53,12 +53,12 @@ impl RunningBackend {
 
     /// The first one that works; failures of earlier ones are in its findings. If none works, all
     /// reasons are reported.
-    fn first(request: &Request) -> Result<RunningBackend, StartError> {
+    fn start_first_working(request: &Request) -> Result<RunningBackend, StartError> {
         let mut reasons: Vec<StartError> = Vec::new();
         for backend in [Backend::Btf, Backend::Tracepoint, Backend::Tracefs] {
-            match RunningBackend::one(request, backend) {
+            match RunningBackend::start_one(request, backend) {
                 Ok(mut running) => {
-                    let before = reasons.iter().map(super::findings::fallback);
+                    let before = reasons.iter().map(super::findings::fallback_finding);
                     each!(&mut running, running => running.add_findings(before.collect()));
                     return Ok(running);
                 }
@@ -68,9 +68,9 @@ impl RunningBackend {
         Err(StartError::None(reasons))
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(super) fn backend_name(&self) -> &'static str {
         match self {
-            RunningBackend::Bpf(running) => running.name(),
+            RunningBackend::Bpf(running) => running.backend_name(),
             RunningBackend::Tracefs(_) => tracefs::NAME,
         }
     }
@@ -81,23 +81,28 @@ impl RunningBackend {
     pub(super) fn tracepoints(&self) -> &[TracepointFormat] {
         each!(self, running => running.tracepoints())
     }
-    pub(super) fn follow(&self, pid: u32, whole: bool) -> Result<(), StartError> {
+    pub(super) fn follow_task(&self, pid: u32, whole: bool) -> Result<(), StartError> {
         match self {
             RunningBackend::Bpf(_) => {
                 Err(StartError::Request("its processes are fixed".to_owned()))
             }
-            RunningBackend::Tracefs(running) => running.follow(pid, whole),
+            RunningBackend::Tracefs(running) => running.follow_task(pid, whole),
         }
     }
     pub(super) fn findings(&self) -> &[Finding] {
         each!(self, running => running.findings())
     }
-    pub(super) fn take(&mut self, slot: u32, to: &mut Vec<u8>) {
-        each!(self, running => running.take(slot, to));
+    pub(super) fn take_records(&mut self, slot: u32, to: &mut Vec<u8>) {
+        each!(self, running => running.take_records(slot, to));
     }
-    pub(super) fn newest(&mut self, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
+    pub(super) fn copy_newest(
+        &mut self,
+        slot: u32,
+        from: MonotonicNs,
+        to: &mut Vec<u8>,
+    ) -> Option<()> {
         match self {
-            RunningBackend::Bpf(running) => running.newest(slot, from, to),
+            RunningBackend::Bpf(running) => running.copy_newest(slot, from, to),
             RunningBackend::Tracefs(_) => None,
         }
     }
@@ -106,28 +111,28 @@ impl RunningBackend {
         each!(self, running => running.take_names(to))
     }
     /// The addresses of a kernel stack, innermost first.
-    pub(super) fn stack(&self, stack: StackId) -> Vec<u64> {
+    pub(super) fn stack_addresses(&self, stack: StackId) -> Vec<u64> {
         match self {
-            RunningBackend::Bpf(running) => running.stack(stack),
+            RunningBackend::Bpf(running) => running.stack_addresses(stack),
             RunningBackend::Tracefs(_) => Vec::new(),
         }
     }
-    pub(super) fn lost(&self, slot: u32) -> u64 {
-        each!(self, running => running.lost(slot))
+    pub(super) fn lost_records(&self, slot: u32) -> u64 {
+        each!(self, running => running.lost_records(slot))
     }
-    pub(super) fn detach(&mut self) {
-        each!(self, running => running.detach());
+    pub(super) fn detach_all(&mut self) {
+        each!(self, running => running.detach_all());
     }
-    pub(super) fn attached(&self) -> Box<dyn Iterator<Item = &Attach> + '_> {
+    pub(super) fn attached_programs(&self) -> Box<dyn Iterator<Item = &Attach> + '_> {
         match self {
-            RunningBackend::Bpf(running) => Box::new(running.attached()),
+            RunningBackend::Bpf(running) => Box::new(running.attached_programs()),
             RunningBackend::Tracefs(_) => Box::new(std::iter::empty()),
         }
     }
     /// `None` if the backend does not know.
-    pub(super) fn fill(&self) -> Option<u64> {
+    pub(super) fn fill_percent(&self) -> Option<u64> {
         match self {
-            RunningBackend::Bpf(running) => Some(running.fill()),
+            RunningBackend::Bpf(running) => Some(running.fill_percent()),
             RunningBackend::Tracefs(_) => None,
         }
     }

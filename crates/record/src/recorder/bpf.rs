@@ -41,10 +41,11 @@ impl BpfRecorder {
     /// `backend` is one of the two with BPF.
     pub(super) fn start(request: &Request, backend: Backend) -> Result<BpfRecorder, StartError> {
         let name = if backend == Backend::Btf { BTF } else { TRACEPOINT };
-        BpfRecorder::load(request, backend, name).map_err(|why| StartError::of(name, &why))
+        BpfRecorder::load_programs(request, backend, name)
+            .map_err(|why| StartError::from_load_error(name, &why))
     }
 
-    fn load(
+    fn load_programs(
         request: &Request,
         backend: Backend,
         name: &'static str,
@@ -59,14 +60,16 @@ impl BpfRecorder {
             request.groups.push(Group::Syscall);
         }
         let request = &request;
-        let shape = BufferSizes::of(request.buffer, request.mode == RecordMode::Flight);
+        let shape = BufferSizes::with_capacity(request.buffer, request.mode == RecordMode::Flight);
         let names_slot = request.cpus.len() as u32;
-        let mut programs = RecorderPrograms::prepare(request, shape, names_slot, backend)?;
-        let buffers = programs.buffers(shape, names_slot + 1)?;
+        let mut programs = RecorderPrograms::prepare_programs(request, shape, names_slot, backend)?;
+        let buffers = programs.map_buffers(shape, names_slot + 1)?;
         // Names first: no task may occur before they are watched. A task without a name is shown by
         // number.
-        let naming =
-            NAMING.iter().filter_map(|tracepoint| programs.attach(tracepoint).ok()).collect();
+        let naming = NAMING
+            .iter()
+            .filter_map(|tracepoint| programs.attach_tracepoint(tracepoint).ok())
+            .collect();
         let mut recorder = BpfRecorder {
             name,
             naming,
@@ -79,15 +82,15 @@ impl BpfRecorder {
             untranslated: None,
             stacks: None,
         };
-        recorder.attach(&mut programs, request, backend)?;
-        recorder.stacks = programs.stacks();
+        recorder.attach_groups(&mut programs, request, backend)?;
+        recorder.stacks = programs.open_stacks();
         recorder.untranslated = programs.into_untranslated();
         Ok(recorder)
     }
 
     /// Attaches to the tracepoints of the groups. A missing tracepoint is reported; if all are
     /// missing, that is an error.
-    fn attach(
+    fn attach_groups(
         &mut self,
         programs: &mut RecorderPrograms<'_>,
         request: &Request,
@@ -105,7 +108,7 @@ impl BpfRecorder {
                     any = true; // Shared: system calls and futexes.
                     continue;
                 }
-                match programs.attach(tracepoint) {
+                match programs.attach_tracepoint(tracepoint) {
                     Ok(attach) => {
                         self.attached.push((tracepoint.full_name(), attach));
                         any = true;
@@ -122,7 +125,7 @@ impl BpfRecorder {
             if any {
                 self.groups.push(*group);
             }
-            self.findings.extend(missing.finding(*group, any));
+            self.findings.extend(missing.take_finding(*group, any));
         }
         // A tracepoint requested by name is required.
         for named in &request.tracepoints {
@@ -134,7 +137,7 @@ impl BpfRecorder {
         }
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(super) fn backend_name(&self) -> &'static str {
         self.name
     }
     pub(super) fn groups(&self) -> &[Group] {
@@ -149,51 +152,57 @@ impl BpfRecorder {
     pub(super) fn add_findings(&mut self, findings: Vec<Finding>) {
         self.findings.extend(findings);
     }
-    pub(super) fn attached(&self) -> impl Iterator<Item = &Attach> {
+    pub(super) fn attached_programs(&self) -> impl Iterator<Item = &Attach> {
         self.attached.iter().map(|(_, attach)| attach).chain(&self.naming)
     }
-    pub(super) fn fill(&self) -> u64 {
-        self.buffers.fill()
+    pub(super) fn fill_percent(&self) -> u64 {
+        self.buffers.fill_percent()
     }
     /// The buffers of the CPUs, followed by that of names.
     pub(super) fn buffers(&self) -> &Arc<Buffers> {
         &self.buffers
     }
-    pub(super) fn lost(&self, slot: u32) -> u64 {
-        self.buffers.lost(slot)
+    pub(super) fn lost_records(&self, slot: u32) -> u64 {
+        self.buffers.lost_records(slot)
     }
 
-    pub(super) fn take(&mut self, slot: u32, to: &mut Vec<u8>) {
+    pub(super) fn take_records(&mut self, slot: u32, to: &mut Vec<u8>) {
         match &mut self.untranslated {
-            None => self.buffers.take(slot, to),
-            Some(untranslated) => untranslated.take(&self.buffers, slot, to),
+            None => self.buffers.take_records(slot, to),
+            Some(untranslated) => untranslated.take_records(&self.buffers, slot, to),
         };
     }
-    pub(super) fn newest(&mut self, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
+    pub(super) fn copy_newest(
+        &mut self,
+        slot: u32,
+        from: MonotonicNs,
+        to: &mut Vec<u8>,
+    ) -> Option<()> {
         match &mut self.untranslated {
-            None => self.buffers.newest(slot, from, to),
-            Some(untranslated) => untranslated.newest(&self.buffers, slot, from, to),
+            None => self.buffers.copy_newest(slot, from, to),
+            Some(untranslated) => untranslated.copy_newest(&self.buffers, slot, from, to),
         }
     }
     /// Returns `false` if names were lost.
     pub(super) fn take_names(&mut self, to: &mut Vec<u8>) -> bool {
         let whole = match &mut self.untranslated {
-            None => self.buffers.take(self.names_slot, to),
+            None => self.buffers.take_records(self.names_slot, to),
             Some(untranslated) => untranslated.take_names(&self.buffers, self.names_slot, to),
         };
-        let before = std::mem::replace(&mut self.names_lost, self.buffers.lost(self.names_slot));
+        let before =
+            std::mem::replace(&mut self.names_lost, self.buffers.lost_records(self.names_slot));
         whole && before == self.names_lost
     }
 
-    pub(super) fn stack(&self, stack: StackId) -> Vec<u64> {
-        self.stacks.as_ref().map(|stacks| stacks.addresses(stack)).unwrap_or_default()
+    pub(super) fn stack_addresses(&self, stack: StackId) -> Vec<u64> {
+        self.stacks.as_ref().map(|stacks| stacks.stack_addresses(stack)).unwrap_or_default()
     }
 
     /// Detaches, and waits for running programs to end.
-    pub(super) fn detach(&mut self) {
+    pub(super) fn detach_all(&mut self) {
         for (name, attach) in self.attached.drain(..) {
-            if let Some(count) = attach.misses().filter(|count| *count > 0) {
-                self.findings.push(findings::missed(&name, count));
+            if let Some(count) = attach.recursion_misses().filter(|count| *count > 0) {
+                self.findings.push(findings::missed_events_finding(&name, count));
             }
         }
         self.naming.clear();
@@ -211,12 +220,12 @@ struct Stacks(OwnedFd);
 
 impl Stacks {
     /// `None` if no descriptors are left.
-    fn of(map: &OwnedFd) -> Option<Stacks> {
+    fn from_map(map: &OwnedFd) -> Option<Stacks> {
         map.try_clone().ok().map(Stacks)
     }
 
     /// The addresses of a stack, innermost first; empty for an unknown number.
-    fn addresses(&self, stack: StackId) -> Vec<u64> {
+    fn stack_addresses(&self, stack: StackId) -> Vec<u64> {
         let mut bytes = [0; wire::STACK_DEPTH as usize * 8];
         if sys::look_up(&self.0, &stack.0.to_ne_bytes(), &mut bytes).is_err() {
             return Vec::new();

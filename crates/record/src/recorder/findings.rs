@@ -19,13 +19,13 @@ impl MissingTracepoints {
     }
 
     /// The very first reason.
-    pub(super) fn first(&self) -> String {
+    pub(super) fn first_reason(&self) -> String {
         self.first.clone().unwrap_or_else(|| "nothing was requested".to_owned())
     }
 
     /// A finding about the group, of which `any` tracepoint was available; clears the list for the
     /// next one.
-    pub(super) fn finding(&mut self, group: Group, any: bool) -> Option<Finding> {
+    pub(super) fn take_finding(&mut self, group: Group, any: bool) -> Option<Finding> {
         let missing = std::mem::take(&mut self.these);
         // Vectors have many kinds, and every kernel lacks some.
         if missing.is_empty() || any && group == Group::Vectors {
@@ -49,53 +49,53 @@ impl MissingTracepoints {
         };
         Some(
             Finding::new("events-unavailable", severity, "recorder", message)
-                .evidence(why.join("; ")),
+                .with_evidence(why.join("; ")),
         )
     }
 }
 
 /// Events without a program run.
-pub(super) fn missed(name: &str, count: u64) -> Finding {
+pub(super) fn missed_events_finding(name: &str, count: u64) -> Finding {
     let message = format!(
         "{count} events of {name} are missing: they interrupted the same BPF program on that CPU"
     );
     Finding::new("events-missed", Severity::Warning, "recorder", message)
-        .evidence("bpf_prog_info.recursion_misses")
+        .with_evidence("bpf_prog_info.recursion_misses")
 }
 
 /// Events dropped by the kernel's trace buffer.
-pub(super) fn dropped(count: u64) -> Finding {
+pub(super) fn dropped_events_finding(count: u64) -> Finding {
     let message =
         format!("{count} events are missing: the kernel's trace buffer did not take them");
     Finding::new("events-missed", Severity::Warning, "recorder", message)
-        .evidence("`dropped events` of per_cpu/cpu*/stats")
+        .with_evidence("`dropped events` of per_cpu/cpu*/stats")
 }
 
 /// tracefs cannot distinguish threads from children.
-pub(super) fn children() -> Finding {
+pub(super) fn recorded_children_finding() -> Finding {
     let message = "events of child processes are recorded too: tracefs cannot distinguish them \
                    from new threads";
     Finding::new("children-recorded", Severity::Note, "recorder", message)
 }
 
 /// Addresses whose names the kernel hides.
-pub(super) fn hidden(why: String) -> Finding {
+pub(super) fn hidden_symbols_finding(why: String) -> Finding {
     let finding = Finding::new(
         "symbols-hidden",
         Severity::Note,
         "recorder",
         "kernel functions are shown as addresses",
     );
-    finding.evidence(why).remedy("run as root, with kernel.kptr_restrict below 2")
+    finding.with_evidence(why).with_remedy("run as root, with kernel.kptr_restrict below 2")
 }
 
 /// A better backend that does not work here.
-pub(super) fn fallback(why: &StartError) -> Finding {
+pub(super) fn fallback_finding(why: &StartError) -> Finding {
     let message = "kernel events are recorded with higher overhead than necessary";
     let finding = Finding::new("recorder-fallback", Severity::Advice, "recorder", message)
-        .evidence(why.to_string());
+        .with_evidence(why.to_string());
     match why {
-        StartError::Backend { remedy: Some(remedy), .. } => finding.remedy(remedy.clone()),
+        StartError::Backend { remedy: Some(remedy), .. } => finding.with_remedy(remedy.clone()),
         _ => finding,
     }
 }

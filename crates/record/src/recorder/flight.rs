@@ -28,22 +28,25 @@ pub struct BufferProgress {
 
 impl BufferProgress {
     /// The number of complete passes over the buffer of each CPU so far.
-    pub fn laps(&self) -> impl Iterator<Item = f64> + '_ {
-        (0..self.cpus).map(|slot| self.buffers.laps(slot))
+    pub fn completed_laps(&self) -> impl Iterator<Item = f64> + '_ {
+        (0..self.cpus).map(|slot| self.buffers.completed_laps(slot))
     }
 }
 
 impl Recorder {
     /// The addresses in windows so far: kernel stacks by number, and all addresses to resolve with
     /// [`crate::kernel_symbols`].
-    pub fn addresses(&mut self) -> (Vec<Vec<u64>>, &std::collections::BTreeSet<u64>) {
-        let stacks = self.seen.stacks(|stack| self.running.stack(stack));
+    pub fn seen_addresses(&mut self) -> (Vec<Vec<u64>>, &std::collections::BTreeSet<u64>) {
+        let stacks = self.seen.resolve_stacks(|stack| self.running.stack_addresses(stack));
         (stacks, &self.seen.functions)
     }
 
     /// The name of a thread, if known by now.
-    pub fn task(&mut self, tid: punctual_core::Tid) -> Option<&punctual_core::event::TaskName> {
-        self.names.task(tid)
+    pub fn task_name(
+        &mut self,
+        tid: punctual_core::Tid,
+    ) -> Option<&punctual_core::event::TaskName> {
+        self.names.refresh_task(tid)
     }
 
     /// In [`RecordMode::Flight`]: the write progress of the buffers, which other threads may query
@@ -59,20 +62,25 @@ impl Recorder {
     /// `None` if the CPU is not recorded, in other modes, or if a writer was interrupted for so
     /// long that no instant without one was found: try again then. No event before the call can be
     /// missing at the end if `to` is earlier than the call.
-    pub fn window(&mut self, cpu: u16, from: MonotonicNs, to: MonotonicNs) -> Option<FlightWindow> {
+    pub fn copy_window(
+        &mut self,
+        cpu: u16,
+        from: MonotonicNs,
+        to: MonotonicNs,
+    ) -> Option<FlightWindow> {
         if self.request.mode != RecordMode::Flight {
             return None;
         }
         let slot = self.request.cpus.iter().position(|other| other == usize::from(cpu))?;
         let mut records = Vec::new();
-        self.running.newest(slot as u32, from, &mut records)?;
+        self.running.copy_newest(slot as u32, from, &mut records)?;
         let first = wire::decode(&records).flatten().next().map(|event| event.at);
         // A buffer that still has its very first record was never overwritten.
         let whole_from = first
             .map_or(self.began, |first| if first <= from { from } else { first.max(self.began) });
         let end = end_of(&records, to);
         records.truncate(end);
-        self.seen.look(&records);
+        self.seen.note_records(&records);
         Some(FlightWindow { cpu, records, whole_from })
     }
 }

@@ -36,7 +36,7 @@ struct TracefsCpu {
 
 impl TracefsRecorder {
     pub(super) fn start(request: &Request) -> Result<TracefsRecorder, StartError> {
-        TracefsRecorder::open(request).map_err(|why| {
+        TracefsRecorder::open_instances(request).map_err(|why| {
             let remedy = "run as root, on a kernel with CONFIG_EVENT_TRACING=y, without \
                           lockdown=confidentiality"
                 .to_owned();
@@ -44,9 +44,9 @@ impl TracefsRecorder {
         })
     }
 
-    fn open(request: &Request) -> Result<TracefsRecorder, String> {
-        let instance = prepared(request.buffer)?;
-        let naming = prepared(NAMES_BUFFER)?;
+    fn open_instances(request: &Request) -> Result<TracefsRecorder, String> {
+        let instance = prepare_instance(request.buffer)?;
+        let naming = prepare_instance(NAMES_BUFFER)?;
         let shape = instance.tracefs().page_shape();
         let mut recorder = TracefsRecorder {
             instance,
@@ -59,14 +59,14 @@ impl TracefsRecorder {
             page: Vec::new(),
         };
         recorder.watch_names();
-        recorder.filter(request)?;
-        recorder.enable(request)?;
+        recorder.set_filters(request)?;
+        recorder.enable_events(request)?;
         for number in request.cpus.iter() {
             recorder.instance.open_pipe(number)?;
             recorder.cpus.push(TracefsCpu { number: number as u16, last: MonotonicNs(0), lost: 0 });
         }
-        recorder.instance.set("tracing_on", "1")?;
-        let now = clock::monotonic();
+        recorder.instance.write_setting("tracing_on", "1")?;
+        let now = clock::monotonic_now();
         recorder.cpus.iter_mut().for_each(|cpu| cpu.last = now);
         Ok(recorder)
     }
@@ -74,21 +74,24 @@ impl TracefsRecorder {
     /// A task without a name still has a number: failures here are ignored.
     fn watch_names(&mut self) {
         for tracepoint in NAMING {
-            if let Ok(format) = self.naming.tracefs().format(tracepoint.system, tracepoint.name) {
+            if let Ok(format) =
+                self.naming.tracefs().tracepoint_format(tracepoint.system, tracepoint.name)
+            {
                 self.translator.add(tracepoint, &format);
-                let _ = self
-                    .naming
-                    .set(&format!("events/{}/{}/enable", tracepoint.system, tracepoint.name), "1");
+                let _ = self.naming.write_setting(
+                    &format!("events/{}/{}/enable", tracepoint.system, tracepoint.name),
+                    "1",
+                );
             }
         }
         let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
         for cpu in cpus.trim().parse::<CpuSet>().unwrap_or_default().iter() {
             let _ = self.naming.open_pipe(cpu);
         }
-        let _ = self.naming.set("tracing_on", "1");
+        let _ = self.naming.write_setting("tracing_on", "1");
     }
 
-    fn filter(&mut self, request: &Request) -> Result<(), String> {
+    fn set_filters(&mut self, request: &Request) -> Result<(), String> {
         // The filter language cannot express them.
         if let Some(comm) = request.comms.iter().find(|comm| comm.contains(['"', '\\'])) {
             return Err(format!(
@@ -96,64 +99,64 @@ impl TracefsRecorder {
                 comm.escape_debug()
             ));
         }
-        self.instance.set("tracing_cpumask", &request.cpus.to_mask())?;
+        self.instance.write_setting("tracing_cpumask", &request.cpus.to_mask())?;
         if !request.pids.is_empty() {
             if request.threads_alone {
-                self.instance.set("set_event_pid", &listed(&request.pids))?;
+                self.instance.write_setting("set_event_pid", &format_tids(&request.pids))?;
                 return Ok(());
             }
             // tracefs filters by thread.
             let threads: Vec<u32> = request.pids.iter().flat_map(|pid| threads_of(*pid)).collect();
-            self.instance.set("set_event_pid", &listed(&threads))?;
+            self.instance.write_setting("set_event_pid", &format_tids(&threads))?;
             // New threads are followed by it, and cannot be distinguished from children.
-            self.instance.set("options/event-fork", "1")?;
+            self.instance.write_setting("options/event-fork", "1")?;
             if !request.follow_children {
-                self.findings.push(findings::children());
+                self.findings.push(findings::recorded_children_finding());
             }
         }
         Ok(())
     }
 
     /// Also records this thread, or the `whole` process.
-    pub(super) fn follow(&self, pid: u32, whole: bool) -> Result<(), StartError> {
+    pub(super) fn follow_task(&self, pid: u32, whole: bool) -> Result<(), StartError> {
         let threads = if whole { threads_of(pid) } else { vec![pid] };
         let refused = |why| StartError::Backend { backend: NAME, why, remedy: None };
         // Without O_TRUNC, these are added to the existing ones.
-        self.instance.set("set_event_pid", &listed(&threads)).map_err(refused)
+        self.instance.write_setting("set_event_pid", &format_tids(&threads)).map_err(refused)
     }
 
-    fn enable(&mut self, request: &Request) -> Result<(), String> {
+    fn enable_events(&mut self, request: &Request) -> Result<(), String> {
         let mut missing = MissingTracepoints::default();
         let mut enabled: Vec<String> = Vec::new();
         for group in Group::ALL.iter().filter(|group| request.groups.contains(group)) {
-            let mut any = false;
+            let mut is_any_enabled = false;
             for tracepoint in tracepoints::of_groups(&[*group]) {
                 if enabled.contains(&tracepoint.full_name()) {
-                    any = true;
+                    is_any_enabled = true;
                     continue;
                 }
                 match self.enable_one(tracepoint, filter_of(request, tracepoint).as_deref()) {
                     Ok(()) => {
-                        any = true;
+                        is_any_enabled = true;
                         enabled.push(tracepoint.full_name());
                     }
                     Err(why) => missing.add(tracepoint, why),
                 }
             }
-            if any {
+            if is_any_enabled {
                 self.groups.push(*group);
             }
-            self.findings.extend(missing.finding(*group, any));
+            self.findings.extend(missing.take_finding(*group, is_any_enabled));
         }
         // A tracepoint requested by name is required.
         for named in &request.tracepoints {
-            let own = (!named.filter.is_empty()).then(|| format!("({})", named.filter));
-            let parts: Vec<String> = comms_filter(request).into_iter().chain(own).collect();
+            let own_filter = (!named.filter.is_empty()).then(|| format!("({})", named.filter));
+            let parts: Vec<String> = comms_filter(request).into_iter().chain(own_filter).collect();
             let filter = (!parts.is_empty()).then(|| parts.join(" && "));
             self.enable_named(named, filter.as_deref())?;
             enabled.push(named.to_string());
         }
-        if enabled.is_empty() { Err(missing.first()) } else { Ok(()) }
+        if enabled.is_empty() { Err(missing.first_reason()) } else { Ok(()) }
     }
 
     fn enable_named(
@@ -161,15 +164,15 @@ impl TracefsRecorder {
         named: &NamedTracepoint,
         filter: Option<&str>,
     ) -> Result<(), String> {
-        let format = self.instance.tracefs().format(&named.group, &named.name)?;
+        let format = self.instance.tracefs().tracepoint_format(&named.group, &named.name)?;
         let events = format!("events/{}/{}", named.group, named.name);
         if let Some(filter) = filter {
             let fields = || format.field_names().join(", ");
             let refused = |why| format!("{named}: {why}; its fields are {}", fields());
-            self.instance.set(&format!("{events}/filter"), filter).map_err(refused)?;
+            self.instance.write_setting(&format!("{events}/filter"), filter).map_err(refused)?;
         }
         self.translator.add_named(named, &format);
-        self.instance.set(&format!("{events}/enable"), "1")
+        self.instance.write_setting(&format!("{events}/enable"), "1")
     }
 
     fn enable_one(
@@ -177,13 +180,14 @@ impl TracefsRecorder {
         tracepoint: &TracepointTable,
         filter: Option<&str>,
     ) -> Result<(), String> {
-        let format = self.instance.tracefs().format(tracepoint.system, tracepoint.name)?;
+        let format =
+            self.instance.tracefs().tracepoint_format(tracepoint.system, tracepoint.name)?;
         let events = format!("events/{}/{}", tracepoint.system, tracepoint.name);
         if let Some(filter) = filter {
-            self.instance.set(&format!("{events}/filter"), filter)?;
+            self.instance.write_setting(&format!("{events}/filter"), filter)?;
         }
         self.translator.add(tracepoint, &format);
-        self.instance.set(&format!("{events}/enable"), "1")
+        self.instance.write_setting(&format!("{events}/enable"), "1")
     }
 
     pub(super) fn groups(&self) -> &[Group] {
@@ -198,7 +202,7 @@ impl TracefsRecorder {
     pub(super) fn add_findings(&mut self, findings: Vec<Finding>) {
         self.findings.extend(findings);
     }
-    pub(super) fn lost(&self, slot: u32) -> u64 {
+    pub(super) fn lost_records(&self, slot: u32) -> u64 {
         self.cpus.get(slot as usize).map_or(0, |cpu| cpu.lost)
     }
     /// Returns `false` if names were lost.
@@ -206,7 +210,7 @@ impl TracefsRecorder {
         let mut whole = true;
         // A fork and the following new name may be in the buffers of two CPUs.
         let mut names_by_time: Vec<(u64, Vec<u8>)> = Vec::new();
-        for pipe in 0..self.naming.pipes() {
+        for pipe in 0..self.naming.pipe_count() {
             while self.naming.read(pipe, &mut self.page) {
                 let mut items = PageReader::new(&self.page, self.shape);
                 while let Some(item) = items.next(&self.page) {
@@ -215,7 +219,7 @@ impl TracefsRecorder {
                         continue;
                     };
                     let mut name = Vec::new();
-                    translate(
+                    translate_record(
                         &mut self.translator,
                         MonotonicNs(at as i64),
                         NAMING_CPU,
@@ -232,7 +236,7 @@ impl TracefsRecorder {
         whole
     }
 
-    pub(super) fn take(&mut self, slot: u32, to: &mut Vec<u8>) {
+    pub(super) fn take_records(&mut self, slot: u32, to: &mut Vec<u8>) {
         let Some(cpu) = self.cpus.get_mut(slot as usize) else { return };
         let mut before = 0;
         // At most the size of the buffer: events may arrive faster than they are read.
@@ -249,39 +253,39 @@ impl TracefsRecorder {
                     PageItem::Record { at, from, to: end } => {
                         let (at, record) = (MonotonicNs(at as i64), &self.page[from..end]);
                         if before > 0 {
-                            lose(cpu, at, std::mem::take(&mut before), to);
+                            record_loss(cpu, at, std::mem::take(&mut before), to);
                         }
                         cpu.last = at;
                         let translator = &mut self.translator;
-                        translate(translator, at, cpu.number, record, to, &mut Vec::new());
+                        translate_record(translator, at, cpu.number, record, to, &mut Vec::new());
                     }
                 }
             }
         }
         if before > 0 {
-            lose(cpu, clock::monotonic(), before, to);
+            record_loss(cpu, clock::monotonic_now(), before, to);
         }
     }
 
-    pub(super) fn detach(&mut self) {
-        let _ = self.instance.set("tracing_on", "0");
+    pub(super) fn detach_all(&mut self) {
+        let _ = self.instance.write_setting("tracing_on", "0");
         let dropped = |cpu: &TracefsCpu| {
-            self.instance.statistic(usize::from(cpu.number), "dropped events").unwrap_or(0)
+            self.instance.read_statistic(usize::from(cpu.number), "dropped events").unwrap_or(0)
         };
         let dropped: u64 = self.cpus.iter().map(dropped).sum();
         if dropped > 0 {
-            self.findings.push(findings::dropped(dropped));
+            self.findings.push(findings::dropped_events_finding(dropped));
         }
     }
 }
 
 /// An instance that does not trace yet.
-fn prepared(buffer: usize) -> Result<Instance, String> {
-    let instance = Instance::create(Tracefs::open()?)?;
-    instance.set("tracing_on", "0")?;
-    instance.set("trace_clock", "mono")?;
-    instance.set("options/overwrite", "1")?;
-    instance.set("buffer_size_kb", &(buffer / 1024).clamp(64, 1 << 20).to_string())?;
+fn prepare_instance(buffer: usize) -> Result<Instance, String> {
+    let instance = Instance::create_instance(Tracefs::open()?)?;
+    instance.write_setting("tracing_on", "0")?;
+    instance.write_setting("trace_clock", "mono")?;
+    instance.write_setting("options/overwrite", "1")?;
+    instance.write_setting("buffer_size_kb", &(buffer / 1024).clamp(64, 1 << 20).to_string())?;
     Ok(instance)
 }
 
@@ -292,7 +296,7 @@ const NAMES_BUFFER: usize = 64 << 10;
 const NAMING_CPU: u16 = u16::MAX;
 
 /// A record begins with its tracepoint and, at offset 4, the thread (`struct trace_entry`).
-fn translate(
+fn translate_record(
     translator: &mut Translator,
     at: MonotonicNs,
     cpu: u16,
@@ -305,11 +309,11 @@ fn translate(
     // Records of names are in separate buffers without tracepoints by name.
     let number = if cpu == NAMING_CPU { translator.by_id(id) } else { translator.of_record(id) };
     if let Some(tracepoint) = number {
-        translator.translate(tracepoint, RawRecord { at, cpu, tid, record }, to, names);
+        translator.translate_record(tracepoint, RawRecord { at, cpu, tid, record }, to, names);
     }
 }
 
-fn lose(cpu: &mut TracefsCpu, at: MonotonicNs, count: u64, to: &mut Vec<u8>) {
+fn record_loss(cpu: &mut TracefsCpu, at: MonotonicNs, count: u64, to: &mut Vec<u8>) {
     cpu.lost += count;
     wire::encode(
         &Event {
@@ -325,7 +329,7 @@ fn lose(cpu: &mut TracefsCpu, at: MonotonicNs, count: u64, to: &mut Vec<u8>) {
 /// The maximum per call: 64 MiB of pages of the usual size.
 const MOST_PAGES: usize = 1 << 14;
 
-fn listed(tids: &[u32]) -> String {
+fn format_tids(tids: &[u32]) -> String {
     tids.iter().map(|tid| tid.to_string()).collect::<Vec<_>>().join(" ")
 }
 
@@ -354,11 +358,11 @@ fn filter_of(request: &Request, tracepoint: &TracepointTable) -> Option<String> 
     parts.extend(comms_filter(request));
     if tracepoint.system == "raw_syscalls" {
         let mut numbers = request.syscalls.clone();
-        let all = request.syscalls.is_empty() && request.groups.contains(&Group::Syscall);
+        let is_unfiltered = request.syscalls.is_empty() && request.groups.contains(&Group::Syscall);
         if request.groups.contains(&Group::Futex) {
             numbers.push(NR_FUTEX);
         }
-        if !all {
+        if !is_unfiltered {
             let numbers: Vec<String> =
                 numbers.iter().map(|number| format!("id == {number}")).collect();
             parts.push(format!("({})", numbers.join(" || ")));

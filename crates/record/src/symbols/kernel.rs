@@ -1,7 +1,7 @@
 //! Functions of the kernel: `kernel:do_sys_openat2`, looked up in /proc/kallsyms.
 
 use super::{Function, FunctionSpec, Site, SymbolError};
-use punctual_core::words::nearest;
+use punctual_core::words::nearest_word;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub fn is_of_kernel(spec: &FunctionSpec) -> bool {
 pub fn resolve_in_kernel(specs: &[FunctionSpec]) -> Result<Vec<Function>, Vec<SymbolError>> {
     let text = std::fs::read_to_string(SYMBOLS);
     let text = text.map_err(|source| vec![SymbolError::Io { path: SYMBOLS.into(), source }])?;
-    let functions = functions(&text);
+    let functions = count_functions(&text);
     let (mut found, mut errors): (Vec<Function>, Vec<SymbolError>) = (Vec::new(), Vec::new());
     for spec in specs {
         match resolve_one(spec, &functions) {
@@ -38,7 +38,7 @@ pub fn resolve_in_kernel(specs: &[FunctionSpec]) -> Result<Vec<Function>, Vec<Sy
 
 /// Names of functions, with the number of functions that have each: `ffffffff81000000 T
 /// do_sys_openat2`, followed by a module's name.
-fn functions(text: &str) -> BTreeMap<&str, usize> {
+fn count_functions(text: &str) -> BTreeMap<&str, usize> {
     let mut functions = BTreeMap::new();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace().skip(1);
@@ -59,7 +59,7 @@ fn resolve_one(
     let found: Vec<(&str, usize)> = fitting.map(|(name, count)| (*name, *count)).collect();
     match found[..] {
         [] => {
-            let near = nearest(&spec.function, functions.keys().copied());
+            let near = nearest_word(&spec.function, functions.keys().copied());
             let hint = near.map_or_else(
                 || {
                     "; it may be inlined, or this user may not see the names (kernel.kptr_restrict)"
@@ -80,12 +80,12 @@ fn resolve_one(
         _ => Ok(found
             .into_iter()
             .filter(|(_, count)| *count == 1)
-            .map(|(name, _)| function(name))
+            .map(|(name, _)| kernel_function(name))
             .collect()),
     }
 }
 
-fn function(name: &str) -> Function {
+fn kernel_function(name: &str) -> Function {
     Function {
         name: name.to_owned(),
         bare: name.to_owned(),
@@ -107,7 +107,7 @@ mod tests {
                         do_sys_openat2.cold\nbroken\n";
 
     fn find(spec: &str) -> Result<Vec<String>, String> {
-        let found = resolve_one(&FunctionSpec::parse(spec).unwrap(), &functions(TEXT));
+        let found = resolve_one(&FunctionSpec::parse(spec).unwrap(), &count_functions(TEXT));
         found
             .map(|all| all.into_iter().map(|one| one.symbol).collect())
             .map_err(|why| why.to_string())

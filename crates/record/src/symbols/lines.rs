@@ -106,7 +106,7 @@ pub fn resolve_lines(
 ) -> Result<Vec<SourceLine>, Vec<SymbolError>> {
     let (mut lines, mut errors) = (Vec::<SourceLine>::new(), Vec::new());
     for spec in specs {
-        match search::find(spec, files) {
+        match search::find_line(spec, files) {
             Ok(line) if lines.contains(&line) => {}
             Ok(line) => lines.push(line),
             Err(error) => errors.push(error),

@@ -1,6 +1,6 @@
 //! The functions that one ELF file defines.
 
-use super::demangle;
+use super::demangle_symbol;
 use super::{Site, SymbolError};
 use elf::ElfBytes;
 use elf::abi::{ET_DYN, ET_EXEC, PF_X, PT_LOAD, SHF_EXECINSTR, STT_FUNC, STT_GNU_IFUNC};
@@ -61,12 +61,12 @@ impl ElfObject {
     pub fn of_bytes(path: &Path, data: &[u8]) -> Result<ElfObject, SymbolError> {
         let malformed = |why: String| SymbolError::Malformed { path: path.to_owned(), why };
         if !data.starts_with(b"\x7fELF") {
-            let why = if data.starts_with(b"#!") {
+            let reason = if data.starts_with(b"#!") {
                 "a script: name its interpreter"
             } else {
                 "not an ELF file"
             };
-            return Err(malformed(why.to_owned()));
+            return Err(malformed(reason.to_owned()));
         }
         ElfObject::parse(path, data).map_err(|why| malformed(format!("a broken ELF file: {why}")))
     }
@@ -77,7 +77,7 @@ impl ElfObject {
         if !matches!(file.ehdr.e_type, ET_EXEC | ET_DYN) {
             return Ok(object);
         }
-        let code = CodePositions::of(path, data, &file);
+        let code = CodePositions::from_file(path, data, &file);
         if let Some((symbols, names)) = file.dynamic_symbol_table()? {
             object.add(
                 &code,
@@ -119,7 +119,7 @@ impl ElfObject {
                 (STT_FUNC, true) => self.imported.push(name.to_owned()),
                 (STT_GNU_IFUNC, false) => self.indirect.push(name.to_owned()),
                 (STT_FUNC, false) => {
-                    self.functions.extend(code.function(name, symbol.st_value, symbol.st_size))
+                    self.functions.extend(code.function_at(name, symbol.st_value, symbol.st_size))
                 }
                 _ => {}
             }
@@ -152,7 +152,7 @@ pub(super) struct CodePositions<'data> {
 }
 
 impl<'data> CodePositions<'data> {
-    pub(super) fn of(
+    pub(super) fn from_file(
         path: &'data Path,
         data: &'data [u8],
         file: &ElfBytes<'data, AnyEndian>,
@@ -173,9 +173,9 @@ impl<'data> CodePositions<'data> {
     }
 
     /// The function at this address; `None` outside of the file's code.
-    fn function(&self, symbol: &str, address: u64, size: u64) -> Option<Function> {
-        let (offset, site) = self.place(address)?;
-        let (name, bare) = demangle(symbol);
+    fn function_at(&self, symbol: &str, address: u64, size: u64) -> Option<Function> {
+        let (offset, site) = self.place_of(address)?;
+        let (name, bare) = demangle_symbol(symbol);
         Some(Function {
             name,
             bare,
@@ -188,7 +188,7 @@ impl<'data> CodePositions<'data> {
     }
 
     /// The offset in the file of the instruction at this address, and its kind as a probe site.
-    pub(super) fn place(&self, address: u64) -> Option<(u64, Site)> {
+    pub(super) fn place_of(&self, address: u64) -> Option<(u64, Site)> {
         if !self.sections.is_empty()
             && !self.sections.iter().any(|(from, to)| (*from..*to).contains(&address))
         {
@@ -200,13 +200,13 @@ impl<'data> CodePositions<'data> {
         let segment = self.segments.iter().find(inside)?;
         let offset = segment.p_offset.checked_add(address - segment.p_vaddr)?;
         let code = self.data.get(usize::try_from(offset).ok()?..)?;
-        Some((offset, Site::of(self.machine, code)))
+        Some((offset, Site::from_code(self.machine, code)))
     }
 }
 
 /// The address of the code at this offset in the file.
 #[cfg(feature = "lines")]
-pub(super) fn address(segments: &[ProgramHeader], offset: u64) -> Option<u64> {
+pub(super) fn address_at(segments: &[ProgramHeader], offset: u64) -> Option<u64> {
     let holds = |segment: &&ProgramHeader| {
         // Mapped are whole pages.
         let begin = segment.p_offset - segment.p_offset % PAGE;
@@ -217,9 +217,9 @@ pub(super) fn address(segments: &[ProgramHeader], offset: u64) -> Option<u64> {
 }
 
 /// The parts of a file mapped as code: offsets in it, and the address of the first one.
-pub fn executable(data: &[u8]) -> Vec<(std::ops::Range<usize>, u64)> {
+pub fn executable_parts(data: &[u8]) -> Vec<(std::ops::Range<usize>, u64)> {
     let Ok(file) = ElfBytes::<AnyEndian>::minimal_parse(data) else { return Vec::new() };
-    let segments = CodePositions::of(Path::new(""), data, &file).segments.into_iter();
+    let segments = CodePositions::from_file(Path::new(""), data, &file).segments.into_iter();
     let range = |segment: ProgramHeader| {
         let begin = usize::try_from(segment.p_offset).ok()?;
         let end = begin.checked_add(usize::try_from(segment.p_filesz).ok()?)?;
@@ -246,7 +246,7 @@ pub(super) fn build_id(file: &ElfBytes<'_, AnyEndian>) -> Option<String> {
     let notes = segments.iter().filter(|segment| segment.p_type == elf::abi::PT_NOTE);
     let mut notes = notes.filter_map(|segment| file.segment_data_as_notes(&segment).ok()).flatten();
     notes.find_map(|note| match note {
-        Note::GnuBuildId(id) => Some(punctual_core::hex(id.0)),
+        Note::GnuBuildId(id) => Some(punctual_core::encode_hex(id.0)),
         _ => None,
     })
 }

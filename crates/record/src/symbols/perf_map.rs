@@ -22,7 +22,7 @@ struct CompiledFunction {
 
 impl PerfMap {
     /// Reads the file of this thread's process, if it is that user's or root's; empty otherwise.
-    pub(super) fn of(tid: u32) -> PerfMap {
+    pub(super) fn read_of_thread(tid: u32) -> PerfMap {
         let path = inner_process(tid).map(|process| {
             // As the process sees it: it may have its own root.
             format!("/proc/{tid}/root/tmp/perf-{process}.map")
@@ -33,8 +33,8 @@ impl PerfMap {
             of.is_file() && (of.uid() == owner || of.uid() == 0) && of.len() <= LARGEST
         };
         // A link could lead to any file of the host.
-        let known = std::fs::symlink_metadata(&path).is_ok_and(|of| is_its_own(&of));
-        let Some(file) = known.then(|| File::open(&path).ok()).flatten() else {
+        let is_trusted = std::fs::symlink_metadata(&path).is_ok_and(|of| is_its_own(&of));
+        let Some(file) = is_trusted.then(|| File::open(&path).ok()).flatten() else {
             return PerfMap::default();
         };
         let mut text = Vec::new();
@@ -60,7 +60,7 @@ impl PerfMap {
         PerfMap { functions }
     }
 
-    pub(super) fn name(&self, address: u64) -> Option<&str> {
+    pub(super) fn function_name(&self, address: u64) -> Option<&str> {
         let after = self.functions.partition_point(|function| function.begin <= address);
         let function = self.functions.get(after.checked_sub(1)?)?;
         (address - function.begin < function.size).then_some(function.name.as_str())
@@ -84,9 +84,10 @@ mod tests {
         let text = "1000 20 old\nbroken\n0x2000 0x10 java.lang.String::hashCode\n1000 20 step \
                     loop.js:12\nffff 1\n";
         let map = PerfMap::parse(text);
-        assert_eq!(map.name(0x101f), Some("step loop.js:12"), "the memory was reused");
-        assert_eq!(map.name(0x2000), Some("java.lang.String::hashCode"));
-        let nothing = [0, 0xfff, 0x1020, 0x2010, u64::MAX].map(|address| map.name(address));
+        assert_eq!(map.function_name(0x101f), Some("step loop.js:12"), "the memory was reused");
+        assert_eq!(map.function_name(0x2000), Some("java.lang.String::hashCode"));
+        let nothing =
+            [0, 0xfff, 0x1020, 0x2010, u64::MAX].map(|address| map.function_name(address));
         assert_eq!(nothing, [None; 5]);
     }
 
@@ -95,10 +96,10 @@ mod tests {
         let process = std::process::id();
         let path = format!("/tmp/perf-{process}.map");
         std::fs::write(&path, "5000 8 compiled\n").expect("written");
-        let found = PerfMap::of(process).name(0x5004).map(str::to_owned);
+        let found = PerfMap::read_of_thread(process).function_name(0x5004).map(str::to_owned);
         std::fs::remove_file(&path).expect("removed");
         std::os::unix::fs::symlink("/etc/passwd", &path).expect("made");
-        let refused = PerfMap::of(process).functions.len();
+        let refused = PerfMap::read_of_thread(process).functions.len();
         std::fs::remove_file(&path).expect("removed");
         assert_eq!((found.as_deref(), refused), (Some("compiled"), 0));
     }

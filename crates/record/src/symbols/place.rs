@@ -50,7 +50,7 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    fn of(found: &Metadata) -> Stat {
+    fn from_metadata(found: &Metadata) -> Stat {
         Stat {
             device: found.dev(),
             inode: found.ino(),
@@ -64,7 +64,7 @@ impl FileIdentity {
     fn is_at(self, path: &Path) -> bool {
         match self {
             FileIdentity::Known(stat) => {
-                std::fs::metadata(path).is_ok_and(|found| Stat::of(&found) == stat)
+                std::fs::metadata(path).is_ok_and(|found| Stat::from_metadata(&found) == stat)
             }
             FileIdentity::Deleted => false,
             FileIdentity::Unknown => true,
@@ -98,7 +98,7 @@ impl Mappings {
         for mapping in mappings.all.iter_mut().filter(|one| one.file.has_root()) {
             // The link leads to the mapped file itself, whichever file now has its path.
             if let Ok(found) = std::fs::metadata(mapped_file(tid, (mapping.begin, mapping.end))) {
-                mapping.identity = FileIdentity::Known(Stat::of(&found));
+                mapping.identity = FileIdentity::Known(Stat::from_metadata(&found));
             }
         }
         Some(mappings).filter(|mappings| !mappings.all.is_empty())
@@ -123,17 +123,17 @@ impl Mappings {
     }
 
     #[cfg(feature = "lines")]
-    pub(crate) fn all(&self) -> &[ProcessMapping] {
+    pub(crate) fn all_mappings(&self) -> &[ProcessMapping] {
         &self.all
     }
 
-    pub fn place(&self, address: u64) -> Option<SymbolPlace> {
-        let of = self.all.iter().find(|of| (of.begin..of.end).contains(&address))?;
+    pub fn place_of(&self, address: u64) -> Option<SymbolPlace> {
+        let mapping = self.all.iter().find(|of| (of.begin..of.end).contains(&address))?;
         Some(SymbolPlace {
-            file: of.file.clone(),
-            offset: of.offset + (address - of.begin),
-            identity: of.identity,
-            range: (of.begin, of.end),
+            file: mapping.file.clone(),
+            offset: mapping.offset + (address - mapping.begin),
+            identity: mapping.identity,
+            range: (mapping.begin, mapping.end),
         })
     }
 }
@@ -146,7 +146,7 @@ fn mapped_file(tid: u32, (begin, end): (u64, u64)) -> PathBuf {
 #[cfg(feature = "lines")]
 impl ProcessMapping {
     /// Identifies the mapped file.
-    pub(crate) fn key(&self) -> (Arc<Path>, FileIdentity) {
+    pub(crate) fn file_key(&self) -> (Arc<Path>, FileIdentity) {
         (self.file.clone(), self.identity)
     }
 
@@ -158,8 +158,9 @@ impl ProcessMapping {
             std::os::unix::fs::FileExt::read_exact_at(&memory, &mut bytes, self.begin).ok()?;
             return Some(bytes);
         }
-        let mut all = files_of(&self.file, self.identity, (self.begin, self.end), pid).into_iter();
-        all.find_map(|path| object::read(&path).ok())
+        let mut file_paths =
+            files_of(&self.file, self.identity, (self.begin, self.end), pid).into_iter();
+        file_paths.find_map(|path| object::read(&path).ok())
     }
 }
 
@@ -195,8 +196,8 @@ impl FunctionNames {
             let Some(first) = places.first().filter(|place| place.file.has_root()) else {
                 continue;
             };
-            let all = files_of(&file, identity, first.range, tid);
-            let read = all.iter().find_map(|path| Some((path, object::read(path).ok()?)));
+            let file_paths = files_of(&file, identity, first.range, tid);
+            let read = file_paths.iter().find_map(|path| Some((path, object::read(path).ok()?)));
             let Some((path, data)) = read else { continue };
             let offsets: Vec<u64> = places.iter().map(|place| place.offset).collect();
             let found = lines::frames_at(path, &data, &offsets).unwrap_or_default();
@@ -208,24 +209,24 @@ impl FunctionNames {
     }
 
     /// The functions at a place: what is inlined there first, with lines where they were found.
-    pub fn frames(&mut self, place: &SymbolPlace, tid: u32) -> Vec<SourceFrame> {
+    pub fn frames_at(&mut self, place: &SymbolPlace, tid: u32) -> Vec<SourceFrame> {
         match self.lines.get(place) {
             Some(frames) if !frames.is_empty() => frames.clone(),
-            _ => vec![SourceFrame { function: self.name(place, tid), line: None }],
+            _ => vec![SourceFrame { function: self.function_name(place, tid), line: None }],
         }
     }
 
     /// The function at a place, without its parameters; the file and the offset if the file does
     /// not name it, or no longer exists. `tid`: a thread that sees the file, as it may have its own
     /// root.
-    pub fn name(&mut self, place: &SymbolPlace, tid: u32) -> String {
+    pub fn function_name(&mut self, place: &SymbolPlace, tid: u32) -> String {
         let file = place.file.to_string_lossy();
         if !file.starts_with('/') {
             // The kernel names mappings with a purpose in brackets; runtimes may name theirs.
             if file.is_empty() || file.starts_with(ANONYMOUS) {
                 let address = place.range.0.wrapping_add(place.offset);
-                let map = self.compiled.entry(tid).or_insert_with(|| PerfMap::of(tid));
-                return map.name(address).unwrap_or("code in no file").to_owned();
+                let map = self.compiled.entry(tid).or_insert_with(|| PerfMap::read_of_thread(tid));
+                return map.function_name(address).unwrap_or("code in no file").to_owned();
             }
             return file.into_owned();
         }
@@ -244,9 +245,9 @@ impl FunctionNames {
 /// The functions of the mapped file as the thread sees it: by its path or, if another file has
 /// that, as long as the thread exists.
 fn functions_of(place: &SymbolPlace, tid: u32) -> Option<Vec<Function>> {
-    let all = files_of(&place.file, place.identity, place.range, tid);
-    all.first()?;
-    let read = all.iter().find_map(|path| ElfObject::read(path).ok());
+    let file_paths = files_of(&place.file, place.identity, place.range, tid);
+    file_paths.first()?;
+    let read = file_paths.iter().find_map(|path| ElfObject::read(path).ok());
     Some(read.map(|object| object.functions).unwrap_or_default())
 }
 
@@ -254,11 +255,12 @@ fn functions_of(place: &SymbolPlace, tid: u32) -> Option<Vec<Function>> {
 fn files_of(file: &Path, identity: FileIdentity, range: (u64, u64), tid: u32) -> Vec<PathBuf> {
     let seen_by_it = PathBuf::from(format!("/proc/{tid}/root{}", file.display()));
     let by_path = [seen_by_it, file.to_path_buf()];
-    let mut all: Vec<PathBuf> = by_path.into_iter().filter(|path| identity.is_at(path)).collect();
+    let mut file_paths: Vec<PathBuf> =
+        by_path.into_iter().filter(|path| identity.is_at(path)).collect();
     let mapped = mapped_file(tid, range);
     let is_mapped = matches!(identity, FileIdentity::Known(_)) && identity.is_at(&mapped);
-    all.extend(is_mapped.then_some(mapped));
-    all
+    file_paths.extend(is_mapped.then_some(mapped));
+    file_paths
 }
 
 /// The function that contains this offset. Functions are ordered by offset, the simplest of several
@@ -284,7 +286,7 @@ mod tests {
                     broken\n";
         let mappings = Mappings::parse(text);
         let place = |address| {
-            let place = mappings.place(address)?;
+            let place = mappings.place_of(address)?;
             Some((place.file.to_string_lossy().into_owned(), place.offset))
         };
         assert_eq!(place(0x40_1234), Some(("/bin/a".to_owned(), 0x1234)));
@@ -304,8 +306,9 @@ mod tests {
         assert_eq!(a_function_here(1), 2);
         let mappings = Mappings::read(std::process::id()).unwrap();
         let address = a_function_here as *const () as u64;
-        let (place, mut names) = (mappings.place(address + 1).unwrap(), FunctionNames::default());
-        let name = names.name(&place, std::process::id());
+        let (place, mut names) =
+            (mappings.place_of(address + 1).unwrap(), FunctionNames::default());
+        let name = names.function_name(&place, std::process::id());
         assert!(name.ends_with("place::tests::a_function_here"), "{name}");
         let of = |file: &str, offset, identity| SymbolPlace {
             file: Path::new(file).into(),
@@ -314,19 +317,19 @@ mod tests {
             range: (0, 0),
         };
         let vdso = of("[vdso]", 7, FileIdentity::Unknown);
-        assert_eq!(names.name(&vdso, 1), "[vdso]");
+        assert_eq!(names.function_name(&vdso, 1), "[vdso]");
         let nowhere = of("/nowhere/lib.so", 0x17, FileIdentity::Unknown);
-        assert_eq!(names.name(&nowhere, 1), "lib.so+0x17");
+        assert_eq!(names.function_name(&nowhere, 1), "lib.so+0x17");
         assert!(vdso.is_in_library() && nowhere.is_in_library() && !place.is_in_library());
         let deleted = of("/proc/self/exe", 0x17, FileIdentity::Deleted);
-        assert_eq!(names.name(&deleted, 1), "exe (replaced)+0x17");
+        assert_eq!(names.function_name(&deleted, 1), "exe (replaced)+0x17");
     }
 
     /// A program that was reinstalled while it ran, as in upgrades.
     #[test]
     fn functions_of_a_replaced_program_are_not_named_from_the_new_file() {
         let own = Mappings::read(std::process::id()).unwrap();
-        let offset = own.place(a_function_here as *const () as u64 + 1).unwrap().offset;
+        let offset = own.place_of(a_function_here as *const () as u64 + 1).unwrap().offset;
         let place = tempfile::tempdir().unwrap();
         let (program, other) = (place.path().join("program"), place.path().join("other"));
         std::fs::copy("/proc/self/exe", &program).unwrap();
@@ -341,21 +344,24 @@ mod tests {
         assert_ne!(begin, libc::MAP_FAILED);
         let named = |tid: u32| {
             let mappings = Mappings::read(std::process::id()).unwrap();
-            let of = mappings.place(begin as u64 + offset).unwrap();
-            FunctionNames::default().name(&of, tid)
+            let of = mappings.place_of(begin as u64 + offset).unwrap();
+            FunctionNames::default().function_name(&of, tid)
         };
         let here = std::process::id();
         assert!(named(here).ends_with("place::tests::a_function_here"), "{}", named(here));
-        let before = Mappings::read(here).unwrap().place(begin as u64 + offset).unwrap();
+        let before = Mappings::read(here).unwrap().place_of(begin as u64 + offset).unwrap();
         std::fs::copy("/bin/true", &other).unwrap();
         std::fs::rename(&other, &program).unwrap();
-        assert!(!FunctionNames::default().name(&before, 1).contains("main"), "of another file");
+        assert!(
+            !FunctionNames::default().function_name(&before, 1).contains("main"),
+            "of another file"
+        );
         // If the links may be followed, the file itself is read as long as the process exists.
         match std::fs::metadata(mapped_file(here, before.range)) {
             Ok(_) => assert!(named(here).ends_with("a_function_here"), "{}", named(here)),
             Err(why) => println!("SKIPPED: links to mapped files need CAP_SYS_ADMIN: {why}"),
         }
-        let gone = FunctionNames::default().name(&before, u32::MAX);
+        let gone = FunctionNames::default().function_name(&before, u32::MAX);
         assert_eq!(gone, format!("program (replaced)+{offset:#x}"));
     }
 }

@@ -68,14 +68,14 @@ impl FunctionSpec {
 
     /// Whether it refers to this function: by symbol, by demangled name, or by that without its
     /// parameters.
-    pub(super) fn fits(&self, function: &Function) -> bool {
+    pub(super) fn fits_function(&self, function: &Function) -> bool {
         [&function.symbol, &function.name, &function.bare]
             .into_iter()
             .any(|name| self.fits_name(name))
     }
 
     pub(super) fn fits_name(&self, name: &str) -> bool {
-        glob(self.function.as_bytes(), name.as_bytes())
+        matches_glob(self.function.as_bytes(), name.as_bytes())
     }
 }
 
@@ -88,7 +88,7 @@ fn single_colon(text: &str) -> Option<usize> {
 
 /// `*` matches any characters, `?` any one. Linear in the text for each star: no pattern takes
 /// exponential time.
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
+fn matches_glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {

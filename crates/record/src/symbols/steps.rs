@@ -43,8 +43,8 @@ impl InstrumentedFile {
     /// The file cannot be read, or is another one.
     pub fn read(path: &Path, build: &str) -> Result<InstrumentedFile, String> {
         let data = object::read(path).map_err(|why| why.to_string())?;
-        let known = ElfObject::of_bytes(path, &data).map_err(|why| why.to_string())?;
-        let (id, name) = (known.build_id.as_deref().unwrap_or("0"), path.display());
+        let object_file = ElfObject::of_bytes(path, &data).map_err(|why| why.to_string())?;
+        let (id, name) = (object_file.build_id.as_deref().unwrap_or("0"), path.display());
         if !id.starts_with(build) {
             return Err(format!("{name} is of another build ({id}) than what ran ({build}…)"));
         }
@@ -52,7 +52,7 @@ impl InstrumentedFile {
         if !matches!(machine, EM_X86_64 | EM_AARCH64) {
             return Err(format!("{name}: calls are known of x86-64 and arm64 alone"));
         }
-        let parts = object::executable(&data);
+        let parts = object::executable_parts(&data);
         let code_of = |function: &object::Function| {
             let offset = usize::try_from(function.offset).ok()?;
             let (range, address) = parts.iter().find(|(range, _)| range.contains(&offset))?;
@@ -60,7 +60,7 @@ impl InstrumentedFile {
             let code = data.get(offset..range.end.min(offset.saturating_add(size)))?;
             Some((address.wrapping_add((offset - range.start) as u64), code))
         };
-        let hooks = known.functions.iter().filter_map(|function| {
+        let hooks = object_file.functions.iter().filter_map(|function| {
             let enters = function.symbol == ENTRY;
             let is_hook = enters || STEPS.contains(&function.symbol.as_str());
             is_hook.then(|| code_of(function).map(|(at, _)| (at, enters))).flatten()
@@ -70,10 +70,10 @@ impl InstrumentedFile {
             return Err(format!("{name} has no symbols of punctual-steps: it was stripped"));
         }
         let mut functions: Vec<InstrumentedFunction> = Vec::new();
-        for function in &known.functions {
+        for function in &object_file.functions {
             let Some((begin, code)) = code_of(function) else { continue };
             let called = (0..code.len()).filter_map(|at| {
-                let (last, target) = call(machine, code, at)?;
+                let (last, target) = decode_call(machine, code, at)?;
                 let enters = *hooks.get(&begin.wrapping_add(target))?;
                 Some((begin.wrapping_add(last), enters))
             });
@@ -96,7 +96,7 @@ impl InstrumentedFile {
     }
 
     /// The function at an address.
-    pub fn function(&self, address: u64) -> Option<&InstrumentedFunction> {
+    pub fn function_at(&self, address: u64) -> Option<&InstrumentedFunction> {
         let place = self.functions.partition_point(|one| one.code.end <= address);
         self.functions.get(place).filter(|one| one.code.contains(&address))
     }
@@ -109,14 +109,14 @@ impl InstrumentedFile {
     }
 
     /// The line of an address.
-    pub fn row(&self, address: u64) -> Option<&LineRow> {
+    pub fn row_at(&self, address: u64) -> Option<&LineRow> {
         let last = self.rows_of(&(0..address.saturating_add(1))).last();
         last.filter(|row| row.code.contains(&address))
     }
 }
 
 /// The last byte of a direct call that begins here, and its target, relative to the code's begin.
-fn call(machine: u16, code: &[u8], at: usize) -> Option<(u64, u64)> {
+fn decode_call(machine: u16, code: &[u8], at: usize) -> Option<(u64, u64)> {
     let word = |at: usize| Some(u32::from_le_bytes(code.get(at..at + 4)?.try_into().ok()?));
     let (last, target) = match machine {
         EM_X86_64 if code[at] == 0xe8 => (4, 5 + i64::from(word(at + 1)?.cast_signed())),

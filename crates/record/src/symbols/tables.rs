@@ -21,7 +21,7 @@ pub(crate) type Section = (u64, std::sync::Arc<[u8]>);
 
 impl Tables {
     /// `None` if the file is none of this machine's.
-    pub(crate) fn of(data: &[u8]) -> Option<Tables> {
+    pub(crate) fn from_elf(data: &[u8]) -> Option<Tables> {
         let file = ElfBytes::<AnyEndian>::minimal_parse(data).ok()?;
         let header = |name| file.section_header_by_name(name).ok().flatten();
         let section = |name| {
@@ -40,12 +40,12 @@ impl Tables {
             debug_frame: section(".debug_frame"),
             text: range(".text"),
             got: range(".got"),
-            segments: CodePositions::of(Path::new(""), data, &file).segments,
+            segments: CodePositions::from_file(Path::new(""), data, &file).segments,
         })
     }
 
     /// The address of the code at this offset in the file.
-    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
-        object::address(&self.segments, offset)
+    pub(crate) fn address_at(&self, offset: u64) -> Option<u64> {
+        object::address_at(&self.segments, offset)
     }
 }

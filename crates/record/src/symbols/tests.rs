@@ -11,7 +11,7 @@ fn libc() -> PathBuf {
 }
 
 fn find(spec: &str, files: &[PathBuf]) -> Result<Vec<Function>, Vec<SymbolError>> {
-    resolve(&[FunctionSpec::parse(spec).unwrap()], files)
+    resolve_functions(&[FunctionSpec::parse(spec).unwrap()], files)
 }
 
 fn message(spec: &str, files: &[PathBuf]) -> String {
@@ -110,10 +110,10 @@ fn files_that_are_no_program_are_refused() {
 
 #[test]
 fn probe_sites_are_classified_by_their_instruction() {
-    assert_eq!(Site::of(62, &[0x0f, 0x1f, 0x44, 0, 0, 0x55]), Site::Nop5);
-    assert_eq!(Site::of(62, &[0x41, 0x57]), Site::Push);
-    assert_eq!(Site::of(62, &[0x48, 0x83, 0xec, 8]), Site::SingleStep);
-    assert_eq!(Site::of(183, &[0x41, 0x57]), Site::Unknown);
+    assert_eq!(Site::from_code(62, &[0x0f, 0x1f, 0x44, 0, 0, 0x55]), Site::Nop5);
+    assert_eq!(Site::from_code(62, &[0x41, 0x57]), Site::Push);
+    assert_eq!(Site::from_code(62, &[0x48, 0x83, 0xec, 8]), Site::SingleStep);
+    assert_eq!(Site::from_code(183, &[0x41, 0x57]), Site::Unknown);
 }
 
 proptest! {

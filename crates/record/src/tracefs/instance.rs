@@ -20,8 +20,8 @@ const PREFIX: &str = "punctual-";
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Instance {
-    pub(crate) fn create(tracefs: Tracefs) -> Result<Instance, String> {
-        let instances = tracefs.root().join("instances");
+    pub(crate) fn create_instance(tracefs: Tracefs) -> Result<Instance, String> {
+        let instances = tracefs.root_path().join("instances");
         remove_stale(&instances);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = instances.join(format!("{PREFIX}{}-{number}", std::process::id()));
@@ -33,7 +33,7 @@ impl Instance {
         &self.tracefs
     }
 
-    pub(crate) fn set(&self, file: &str, value: &str) -> Result<(), String> {
+    pub(crate) fn write_setting(&self, file: &str, value: &str) -> Result<(), String> {
         let write = || {
             let mut open = OpenOptions::new().write(true).open(self.path.join(file))?;
             io::Write::write_all(&mut open, value.as_bytes())
@@ -49,7 +49,7 @@ impl Instance {
         Ok(())
     }
 
-    pub(crate) fn pipes(&self) -> usize {
+    pub(crate) fn pipe_count(&self) -> usize {
         self.pipes.len()
     }
 
@@ -62,7 +62,7 @@ impl Instance {
     }
 
     /// A number in `per_cpu/cpuN/stats`.
-    pub(crate) fn statistic(&self, cpu: usize, name: &str) -> Option<u64> {
+    pub(crate) fn read_statistic(&self, cpu: usize, name: &str) -> Option<u64> {
         let text = fs::read_to_string(self.path.join(format!("per_cpu/cpu{cpu}/stats"))).ok()?;
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok())
     }
@@ -76,7 +76,7 @@ impl Drop for Instance {
     fn drop(&mut self) {
         self.pipes.clear();
         // A failure cannot be reported here; the next run tries again.
-        let _ = self.set("tracing_on", "0");
+        let _ = self.write_setting("tracing_on", "0");
         let _ = fs::remove_dir(&self.path);
     }
 }
@@ -104,7 +104,7 @@ mod live {
             Ok(tracefs) => tracefs,
             Err(why) => return println!("SKIPPED: {why}"),
         };
-        let instances = tracefs.root().join("instances");
+        let instances = tracefs.root_path().join("instances");
         // A process that has ended left this one.
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         ended.wait().unwrap();
@@ -113,10 +113,13 @@ mod live {
             return println!("SKIPPED: a trace instance cannot be made: {why}");
         }
         let path = {
-            let instance = Instance::create(Tracefs::open().unwrap()).unwrap();
-            assert!(instance.set("tracing_on", "0").is_ok());
+            let instance = Instance::create_instance(Tracefs::open().unwrap()).unwrap();
+            assert!(instance.write_setting("tracing_on", "0").is_ok());
             assert!(
-                instance.set("trace_clock", "no such clock").unwrap_err().contains("trace_clock")
+                instance
+                    .write_setting("trace_clock", "no such clock")
+                    .unwrap_err()
+                    .contains("trace_clock")
             );
             instances.join(instance.path.file_name().unwrap())
         };

@@ -34,13 +34,13 @@ impl Unwinder {
     pub(crate) const IS_AVAILABLE: bool = true;
 
     /// The functions of a copied stack. Read while the process exists.
-    pub fn unwind(&mut self, copy: &StackCopy) -> UserStack {
+    pub(crate) fn unwind_stack(&mut self, copy: &StackCopy) -> UserStack {
         self.unwind_callers(copy).0
     }
 
     /// The same, with where its return addresses are, in words from the stack pointer.
     pub(crate) fn unwind_callers(&mut self, copy: &StackCopy) -> (UserStack, Vec<(usize, u64)>) {
-        let knows = |process: &Process| process.mappings.place(copy.ip).is_some();
+        let knows = |process: &Process| process.mappings.place_of(copy.ip).is_some();
         if !self.processes.get(&copy.process).is_some_and(knows) {
             self.read(copy.process);
         }
@@ -55,8 +55,12 @@ impl Unwinder {
             words_read.borrow_mut().push((at, word));
             Ok(word)
         };
-        let mut frames =
-            process.unwinder.iter_frames(copy.ip, registers(copy), &mut process.cache, &mut read);
+        let mut frames = process.unwinder.iter_frames(
+            copy.ip,
+            copy_registers(copy),
+            &mut process.cache,
+            &mut read,
+        );
         let (mut of_it, mut callers) = (UserStack::default(), Vec::new());
         loop {
             match frames.next() {
@@ -80,12 +84,12 @@ impl Unwinder {
     /// Whether the code before a return address is the program's own, not a library's.
     pub(crate) fn is_in_program(&self, process: u32, address: u64) -> bool {
         let process = self.processes.get(&process);
-        let place = process.and_then(|process| process.mappings.place(address.wrapping_sub(1)));
+        let place = process.and_then(|process| process.mappings.place_of(address.wrapping_sub(1)));
         place.is_some_and(|place| !place.is_in_library())
     }
 
     /// Forgets a process that has ended or runs another program.
-    pub fn forget(&mut self, process: u32) {
+    pub(crate) fn forget_process(&mut self, process: u32) {
         self.processes.remove(&process);
     }
 
@@ -96,10 +100,10 @@ impl Unwinder {
         }
         let Some(mappings) = Mappings::read(pid) else { return };
         let mut unwinder = UnwinderNative::new();
-        for mapping in mappings.all() {
-            let read = || Tables::of(&mapping.read(pid)?);
-            let tables = self.files.entry(mapping.key()).or_insert_with(read);
-            let module = tables.as_ref().and_then(|tables| module(mapping, tables));
+        for mapping in mappings.all_mappings() {
+            let read = || Tables::from_elf(&mapping.read(pid)?);
+            let tables = self.files.entry(mapping.file_key()).or_insert_with(read);
+            let module = tables.as_ref().and_then(|tables| build_module(mapping, tables));
             if let Some(module) = module {
                 unwinder.add_module(module);
             }
@@ -109,7 +113,7 @@ impl Unwinder {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn registers(copy: &StackCopy) -> UnwindRegsNative {
+fn copy_registers(copy: &StackCopy) -> UnwindRegsNative {
     UnwindRegsNative::new(copy.ip, copy.sp, copy.bp)
 }
 
@@ -119,9 +123,9 @@ fn registers(copy: &StackCopy) -> UnwindRegsNative {
 }
 
 /// The mapped code, with its tables at the addresses at which the process has them.
-fn module(mapping: &ProcessMapping, tables: &Tables) -> Option<Module<Bytes>> {
+fn build_module(mapping: &ProcessMapping, tables: &Tables) -> Option<Module<Bytes>> {
     // Where the file's address 0 is; of a program that cannot be moved, 0.
-    let base = mapping.begin.wrapping_sub(tables.address(mapping.offset)?);
+    let base = mapping.begin.wrapping_sub(tables.address_at(mapping.offset)?);
     let range = |(from, bytes): &(u64, Bytes)| *from..from.saturating_add(bytes.len() as u64);
     let bytes = |section: &Option<(u64, Bytes)>| section.as_ref().map(|(_, bytes)| bytes.clone());
     let sections = ExplicitModuleSectionInfo {

@@ -108,14 +108,14 @@ fn copy_of(child: &Child) -> StackCopy {
 
 /// Its functions with lines, without what is before main() and after the user's own code.
 fn stack_of(child: &Child, source: &str) -> (Vec<(String, u32)>, Vec<String>, UserStack) {
-    let stack = Unwinder::default().unwind(&copy_of(child));
+    let stack = Unwinder::default().unwind_stack(&copy_of(child));
     let (mappings, mut names) = (Mappings::read(child.id()).unwrap(), FunctionNames::default());
     let call = |(depth, address): (usize, &u64)| address - u64::from(depth > 0);
     let places = stack.addresses.iter().enumerate().map(call);
-    let places: Vec<_> = places.filter_map(|address| mappings.place(address)).collect();
+    let places: Vec<_> = places.filter_map(|address| mappings.place_of(address)).collect();
     assert_eq!(places.len(), stack.addresses.len(), "each address is in mapped code");
     names.find_lines(places.iter().cloned(), child.id());
-    let frames: Vec<_> = places.iter().flat_map(|one| names.frames(one, child.id())).collect();
+    let frames: Vec<_> = places.iter().flat_map(|one| names.frames_at(one, child.id())).collect();
     let own = frames.iter().filter_map(|frame| {
         let (path, line) = frame.line.as_ref()?;
         path.ends_with(source).then(|| (frame.function.clone(), *line))
@@ -215,14 +215,14 @@ fn a_stack_whose_bytes_end_is_cut_and_has_no_wrong_frame() {
     }
     let child = started(&place.path().join("program"));
     let (whole, mut unwinder) = (copy_of(&child.0), Unwinder::default());
-    let all = unwinder.unwind(&whole);
+    let all = unwinder.unwind_stack(&whole);
     assert!(!all.is_cut);
     for words in 0..whole.stack.len() {
         let copy = StackCopy { stack: whole.stack[..words].to_vec(), ..whole.clone() };
-        let of_it = unwinder.unwind(&copy);
+        let of_it = unwinder.unwind_stack(&copy);
         assert!(all.addresses.starts_with(&of_it.addresses), "{words} words");
         assert_eq!(of_it.is_cut, of_it.addresses.len() < all.addresses.len(), "{words} words");
     }
-    let ended = unwinder.unwind(&StackCopy { process: u32::MAX, ..whole });
+    let ended = unwinder.unwind_stack(&StackCopy { process: u32::MAX, ..whole });
     assert_eq!((ended.addresses.len(), ended.is_cut), (1, true));
 }

@@ -67,7 +67,7 @@ pub struct Survey {
 
 /// Reads only the headers of whole records until they take `most` bytes; `None` without a whole
 /// record.
-pub fn survey(bytes: &[u8], most: usize) -> Option<Survey> {
+pub fn survey_records(bytes: &[u8], most: usize) -> Option<Survey> {
     let (mut events, mut first, mut last, all) = (0, u64::MAX, 0, bytes.len());
     let mut bytes = bytes;
     while let Some((header, rest)) = bytes.split_first_chunk() {
@@ -85,8 +85,8 @@ pub fn survey(bytes: &[u8], most: usize) -> Option<Survey> {
 }
 
 /// The number of whole records with one event each.
-pub fn count(bytes: &[u8]) -> u64 {
-    survey(bytes, usize::MAX).map_or(0, |survey| survey.events)
+pub fn count_records(bytes: &[u8]) -> u64 {
+    survey_records(bytes, usize::MAX).map_or(0, |survey| survey.events)
 }
 
 /// See [`decode`].
@@ -125,7 +125,7 @@ impl Iterator for Decode<'_> {
                 return Some(Err(WireError::CutOff { at }));
             };
             self.at = at + Header::SIZE + size;
-            match what(header.kind, payload) {
+            match decode_event_kind(header.kind, payload) {
                 Ok(Some(what)) => {
                     let at = MonotonicNs(header.ns as i64);
                     return Some(Ok(Event { at, cpu: header.cpu, tid: Tid(header.tid), what }));
@@ -152,23 +152,23 @@ enum WireProblem {
 
 /// A payload of exactly the size of its structure.
 #[inline(always)]
-fn exact<const N: usize>(payload: &[u8]) -> Result<&[u8; N], WireProblem> {
+fn exact_payload<const N: usize>(payload: &[u8]) -> Result<&[u8; N], WireProblem> {
     payload.try_into().map_err(|_| WireProblem::Size)
 }
 
 macro_rules! read {
     ($structure:ident, $payload:expr) => {
-        wire::$structure::read(exact($payload)?)
+        wire::$structure::read(exact_payload($payload)?)
     };
 }
 
-fn prio(on_wire: u8) -> i16 {
+fn decode_prio(on_wire: u8) -> i16 {
     i16::from(on_wire) - 1
 }
 
 /// `Ok(None)` for records that are not events.
 #[inline]
-fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, WireProblem> {
+fn decode_event_kind(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, WireProblem> {
     let number = || Ok(read!(Number, payload).number);
     let small = || number().and_then(|number| u8::try_from(number).map_err(|_| WireProblem::Value));
     let address = || Ok::<_, WireProblem>(read!(Address, payload).address);
@@ -176,34 +176,38 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, WireProblem> {
         wire::SWITCH => {
             let r = read!(Switch, payload);
             EventKind::Switch {
-                prev_prio: prio(r.prev_prio),
+                prev_prio: decode_prio(r.prev_prio),
                 prev_state: task_state(r.prev_state),
                 next: Tid(r.next),
-                next_prio: prio(r.next_prio),
+                next_prio: decode_prio(r.next_prio),
             }
         }
         wire::WAKING => {
             let r = read!(Wake, payload);
-            EventKind::Waking { task: Tid(r.task), prio: prio(r.prio), target: r.target }
+            EventKind::Waking { task: Tid(r.task), prio: decode_prio(r.prio), target: r.target }
         }
-        wire::WAKEUP => wakeup(payload, false)?,
-        wire::WAKEUP_NEW => wakeup(payload, true)?,
+        wire::WAKEUP => decode_wakeup(payload, false)?,
+        wire::WAKEUP_NEW => decode_wakeup(payload, true)?,
         wire::MIGRATE => {
             let r = read!(Migrate, payload);
             EventKind::Migrate { task: Tid(r.task), from: r.from, to: r.to }
         }
         wire::FORK => EventKind::Fork { child: Tid(read!(Fork, payload).child) },
         wire::EXEC => {
-            exact::<0>(payload)?;
+            exact_payload::<0>(payload)?;
             EventKind::Exec
         }
         wire::EXIT => {
-            exact::<0>(payload)?;
+            exact_payload::<0>(payload)?;
             EventKind::Exit
         }
         wire::PI_SETPRIO => {
             let r = read!(Pi, payload);
-            EventKind::PiSetPrio { task: Tid(r.task), old: prio(r.old), new: prio(r.new) }
+            EventKind::PiSetPrio {
+                task: Tid(r.task),
+                old: decode_prio(r.old),
+                new: decode_prio(r.new),
+            }
         }
         wire::IRQ_ENTRY => EventKind::IrqEntry { irq: read!(Irq, payload).irq },
         wire::IRQ_EXIT => {
@@ -231,7 +235,7 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, WireProblem> {
         wire::HRTIMER_SLACK_START => {
             let r = read!(HrtimerSlackStart, payload);
             let expires = MonotonicNs(r.expires as i64);
-            EventKind::HrtimerStart { timer: r.timer, expires, slack: slack(r.slack) }
+            EventKind::HrtimerStart { timer: r.timer, expires, slack: decode_slack(r.slack) }
         }
         wire::SIGNAL => {
             let r = read!(Signal, payload);
@@ -249,7 +253,12 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, WireProblem> {
             let r = read!(HrtimerSlackEntry, payload);
             let expires = (r.expires != 0).then_some(MonotonicNs(r.expires as i64));
             let now = (r.now != 0).then_some(MonotonicNs(r.now as i64));
-            EventKind::HrtimerExpireEntry { timer: r.timer, now, expires, slack: slack(r.slack) }
+            EventKind::HrtimerExpireEntry {
+                timer: r.timer,
+                now,
+                expires,
+                slack: decode_slack(r.slack),
+            }
         }
         wire::HRTIMER_EXIT => EventKind::HrtimerExpireExit { timer: address()? },
         wire::TIMER_START => {
@@ -271,7 +280,7 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, WireProblem> {
         }
         wire::FUTEX_ENTER => {
             let r = read!(FutexEnter, payload);
-            let op = match futex(r.op) {
+            let op = match decode_futex(r.op) {
                 Futex::Wait if u64::from(r.waits) == wire::FUTEX_FOR_OTHER => Futex::Other,
                 op => op,
             };
@@ -279,7 +288,7 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, WireProblem> {
         }
         wire::FUTEX_EXIT => {
             let r = read!(FutexExit, payload);
-            EventKind::FutexExit { op: futex(r.op), result: r.result }
+            EventKind::FutexExit { op: decode_futex(r.op), result: r.result }
         }
         wire::CONTENTION_BEGIN => {
             let r = read!(Contention, payload);
@@ -362,7 +371,10 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, WireProblem> {
         }
         wire::PACKET => {
             let r = read!(Packet, payload);
-            EventKind::PacketReceived { device: InterfaceName::of(&r.device), bytes: r.bytes }
+            EventKind::PacketReceived {
+                device: InterfaceName::from_bytes(&r.device),
+                bytes: r.bytes,
+            }
         }
         wire::SOCKET => {
             let r = read!(Socket, payload);
@@ -422,9 +434,9 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, WireProblem> {
     }))
 }
 
-fn wakeup(payload: &[u8], new: bool) -> Result<EventKind, WireProblem> {
+fn decode_wakeup(payload: &[u8], new: bool) -> Result<EventKind, WireProblem> {
     let r = read!(Wake, payload);
-    Ok(EventKind::Wakeup { task: Tid(r.task), prio: prio(r.prio), target: r.target, new })
+    Ok(EventKind::Wakeup { task: Tid(r.task), prio: decode_prio(r.prio), target: r.target, new })
 }
 
 fn point_kind(kind: u8) -> Result<PointKind, WireProblem> {
@@ -436,7 +448,7 @@ fn point_kind(kind: u8) -> Result<PointKind, WireProblem> {
     }
 }
 
-fn slack(ns: u64) -> Option<NonZeroU32> {
+fn decode_slack(ns: u64) -> Option<NonZeroU32> {
     NonZeroU32::new(u32::try_from(ns).unwrap_or(u32::MAX))
 }
 
@@ -458,7 +470,7 @@ fn task_state(state: u16) -> TaskState {
 }
 
 /// include/uapi/linux/futex.h, without the flags FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME.
-pub(crate) fn futex(op: u32) -> Futex {
+pub(crate) fn decode_futex(op: u32) -> Futex {
     match op & !(128 | 256) {
         0 | 9 | 11 => Futex::Wait,
         1 | 3 | 4 | 5 | 10 | 12 => Futex::Wake,

@@ -7,7 +7,7 @@ use punctual_core::event::{Event, EventKind, Futex, PointKind, RecordBytes, Task
 /// Appends the event as a record for [`super::decode`].
 pub fn encode(event: &Event, to: &mut Vec<u8>) {
     let mut payload = [0; PAYLOAD];
-    let (kind, size) = fill(&event.what, &mut payload);
+    let (kind, size) = fill_payload(&event.what, &mut payload);
     let words = (size / super::WORD) as u8;
     let header =
         Header { ns: event.at.0 as u64, tid: event.tid.0, kind: kind as u8, words, cpu: event.cpu };
@@ -20,12 +20,12 @@ pub fn encode(event: &Event, to: &mut Vec<u8>) {
 /// The maximum payload of an event.
 const PAYLOAD: usize = wire::Tracepoint::SIZE;
 
-fn prio(prio: i16) -> u8 {
+fn encode_prio(prio: i16) -> u8 {
     prio.saturating_add(1).clamp(0, 255) as u8
 }
 
 #[rustfmt::skip] // A table.
-fn fill(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
+fn fill_payload(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
     use EventKind::*;
     macro_rules! put {
         ($kind:ident, $structure:ident { $($fields:tt)* }) => {{
@@ -38,21 +38,22 @@ fn fill(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
     match *what {
         Switch { prev_prio, prev_state, next, next_prio } =>
             put!(SWITCH, Switch {
-                next: next.0, prev_prio: prio(prev_prio), next_prio: prio(next_prio),
+                next: next.0, prev_prio: encode_prio(prev_prio), next_prio: encode_prio(next_prio),
                 prev_state: task_state(prev_state),
             }),
         Waking { task, prio: level, target } =>
-            put!(WAKING, Wake { task: task.0, target, prio: prio(level), spare: 0 }),
+            put!(WAKING, Wake { task: task.0, target, prio: encode_prio(level), spare: 0 }),
         Wakeup { task, prio: level, target, new: false } =>
-            put!(WAKEUP, Wake { task: task.0, target, prio: prio(level), spare: 0 }),
+            put!(WAKEUP, Wake { task: task.0, target, prio: encode_prio(level), spare: 0 }),
         Wakeup { task, prio: level, target, new: true } =>
-            put!(WAKEUP_NEW, Wake { task: task.0, target, prio: prio(level), spare: 0 }),
+            put!(WAKEUP_NEW, Wake { task: task.0, target, prio: encode_prio(level), spare: 0 }),
         Migrate { task, from, to } => put!(MIGRATE, Migrate { task: task.0, from, to }),
         Fork { child } => put!(FORK, Fork { child: child.0, spare: 0 }),
         Exec => (wire::EXEC, 0),
         Exit => (wire::EXIT, 0),
         PiSetPrio { task, old, new } =>
-            put!(PI_SETPRIO, Pi { task: task.0, old: prio(old), new: prio(new), spare: 0 }),
+            put!(PI_SETPRIO, Pi { task: task.0, old: encode_prio(old), new: encode_prio(new),
+                spare: 0 }),
         IrqEntry { irq } => put!(IRQ_ENTRY, Irq { irq, handled: 0 }),
         IrqExit { irq, handled } => put!(IRQ_EXIT, Irq { irq, handled: handled.into() }),
         VectorEntry { vector } => put!(VECTOR_ENTRY, Number { number: vector.into(), spare: 0 }),
@@ -89,8 +90,8 @@ fn fill(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
         SyscallExit { number, result } =>
             put!(SYSCALL_EXIT, SyscallExit { number, spare: 0, result }),
         FutexEnter { op, address } =>
-            put!(FUTEX_ENTER, FutexEnter { address, op: futex(op), waits: 0 }),
-        FutexExit { op, result } => put!(FUTEX_EXIT, FutexExit { op: futex(op), result }),
+            put!(FUTEX_ENTER, FutexEnter { address, op: encode_futex(op), waits: 0 }),
+        FutexExit { op, result } => put!(FUTEX_EXIT, FutexExit { op: encode_futex(op), result }),
         ContentionBegin { lock, flags } =>
             put!(CONTENTION_BEGIN, Contention { lock, value: flags as i32, spare: 0 }),
         ContentionEnd { lock, result } =>
@@ -129,8 +130,8 @@ fn fill(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
         Frequency { khz } => put!(FREQUENCY, Number { number: khz, spare: 0 }),
         Tracepoint { tracepoint, record } =>
             put!(TRACEPOINT, Tracepoint {
-                tracepoint: tracepoint.0, bytes: record.bytes().len() as u32,
-                record: padded(record.bytes()),
+                tracepoint: tracepoint.0, bytes: record.as_bytes().len() as u32,
+                record: pad_record(record.as_bytes()),
             }),
         Interrupted { call } =>
             put!(INTERRUPTED, Interrupted { call: call.unwrap_or(wire::NO_CALL as u32), spare: 0 }),
@@ -152,10 +153,10 @@ fn fill(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
     }
 }
 
-fn padded(bytes: &[u8]) -> [u8; RecordBytes::MAX] {
-    let mut all = [0; RecordBytes::MAX];
-    all[..bytes.len()].copy_from_slice(bytes);
-    all
+fn pad_record(bytes: &[u8]) -> [u8; RecordBytes::MAX] {
+    let mut padded_bytes = [0; RecordBytes::MAX];
+    padded_bytes[..bytes.len()].copy_from_slice(bytes);
+    padded_bytes
 }
 
 fn point_kind(kind: PointKind) -> u8 {
@@ -180,7 +181,7 @@ fn task_state(state: TaskState) -> u16 {
     }
 }
 
-fn futex(op: Futex) -> u32 {
+fn encode_futex(op: Futex) -> u32 {
     match op {
         Futex::Wait => 0,
         Futex::Wake => 1,

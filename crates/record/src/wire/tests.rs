@@ -50,7 +50,7 @@ fn whats() -> Vec<EventKind> {
         MmcStart { opcode: 25, blocks: 8 }, MmcDone { opcode: 25, error: -110 },
         WorkStart { function: timer }, WorkEnd { function: timer },
         NapiPoll { work: 3, budget: 64 },
-        PacketReceived { device: InterfaceName::of(b"eth0"), bytes: 84 },
+        PacketReceived { device: InterfaceName::from_bytes(b"eth0"), bytes: 84 },
         SocketReady { family: 2, protocol: 17 },
         IdleEnter { state: 1 }, IdleExit, Frequency { khz: 1_500_000 },
         Tracepoint { tracepoint: TracepointId(3), record: RecordBytes::new(&[7; 44]) },

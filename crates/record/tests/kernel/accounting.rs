@@ -29,7 +29,7 @@ fn parts_of_every_accounted_sample_add_up() {
             Ok(accountant) => accountant,
             Err(why) => return println!("SKIPPED: {why}"),
         };
-    println!("{:?} {:?}", accountant.cost(), accountant.findings);
+    println!("{:?} {:?}", accountant.measure_cost(), accountant.findings);
     let (report, tid) = sync_channel(1);
     let (go, begin) = sync_channel::<()>(1);
     let sleeper = std::thread::spawn(move || {
@@ -39,21 +39,24 @@ fn parts_of_every_accounted_sample_add_up() {
         sleep_through(SAMPLES, 500_000)
     });
     let tid = tid.recv().unwrap();
-    accountant.watch(tid).unwrap();
+    accountant.watch_thread(tid).unwrap();
     go.send(()).unwrap();
     let samples = sleeper.join().unwrap();
     let mut records: HashMap<i64, AccountRecord> = HashMap::new();
-    accountant.drain(&mut |record| {
+    accountant.drain_records(&mut |record| {
         records.insert(record.begin.0, record);
     });
-    let last = accountant.last(tid).expect("the last sample has no later one");
+    let last = accountant.last_record(tid).expect("the last sample has no later one");
     records.insert(last.begin.0, last);
-    assert_eq!(accountant.lost(), 0);
+    assert_eq!(accountant.lost_records(), 0);
     let mut found = 0;
     for (due, woke) in &samples {
         // A thread that was not asleep when its timer expired was not woken by it.
         let Some(record) = records.get(due) else { continue };
-        assert_eq!(record.split(MonotonicNs(*due), MonotonicNs(*woke)).sum(), Nanos(woke - due));
+        assert_eq!(
+            record.split_latency(MonotonicNs(*due), MonotonicNs(*woke)).total_time(),
+            Nanos(woke - due)
+        );
         found += 1;
     }
     println!("{found} of {SAMPLES} samples have a record");

@@ -33,16 +33,16 @@ pub fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
         go.send(()).expect("it listens");
         while !thread.is_finished() {
             std::thread::sleep(Duration::from_millis(10));
-            attacher.drain(&mut |cycle| cycles.push(cycle));
+            attacher.drain_cycles(&mut |cycle| cycles.push(cycle));
         }
         thread.join().expect("it ends");
     });
-    attacher.drain(&mut |cycle| cycles.push(cycle));
+    attacher.drain_cycles(&mut |cycle| cycles.push(cycle));
     cycles.sort_by_key(|cycle: &Cycle| cycle.again);
-    assert_eq!(attacher.lost(), 0);
+    assert_eq!(attacher.lost_cycles(), 0);
     for cycle in &cycles {
-        assert_eq!(cycle.wake.sum(), cycle.wakeup_latency(), "{cycle:?}");
-        assert_eq!(cycle.split().sum(), cycle.response_time(), "{cycle:?}");
+        assert_eq!(cycle.wake.total_time(), cycle.wakeup_latency(), "{cycle:?}");
+        assert_eq!(cycle.total_split().total_time(), cycle.response_time(), "{cycle:?}");
     }
     Some(cycles)
 }
@@ -71,7 +71,8 @@ fn an_absolute_sleeper_is_released_when_it_said() {
         assert_eq!((cycle.release.ns() - first) % PERIOD, 0, "{cycle:?}");
         assert!(cycle.response_time() >= Nanos::from_micros(300), "{cycle:?}");
     }
-    let unknown: i64 = timed.iter().map(|cycle| cycle.split().of(CauseKind::Unknown).ns()).sum();
+    let unknown: i64 =
+        timed.iter().map(|cycle| cycle.total_split().time_of(CauseKind::Unknown).ns()).sum();
     let whole: i64 = timed.iter().map(|cycle| cycle.response_time().ns()).sum();
     println!("unknown {unknown} of {whole} ns; the first: {:#?}", timed[0]);
     assert!(unknown * 20 < whole, "{unknown} of {whole} ns are unknown");
@@ -122,8 +123,8 @@ fn a_sleep_for_a_time_ends_so_long_after_its_entry() {
 /// The number of program runs at this tracepoint while a thread slept repeatedly.
 fn runs_at(attacher: &Attacher, tracepoint: &str) -> u64 {
     let sleep = || (0..20).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
-    let times = attacher.attached().run_times(sleep);
-    let times = times.known().expect("the kernel counts");
+    let times = attacher.attached_programs().run_times(sleep);
+    let times = times.known_value().expect("the kernel counts");
     times.iter().filter(|one| one.tracepoint == tracepoint).map(|one| one.runs).sum()
 }
 
@@ -150,12 +151,12 @@ fn started_timers_are_looked_at_where_timers_release_threads() {
         assert!(runs_at(&attacher, "hrtimer_start") > 0);
         go.send(()).expect("it listens");
         tid.recv().expect("it has slept");
-        attacher.drain(&mut |_| ());
+        attacher.drain_cycles(&mut |_| ());
         assert_eq!(runs_at(&attacher, "hrtimer_start"), 0);
         go.send(()).expect("it listens");
         thread.join().expect("it ends");
     });
-    attacher.drain(&mut |_| ());
+    attacher.drain_cycles(&mut |_| ());
     assert!(runs_at(&attacher, "hrtimer_start") > 0);
 }
 
@@ -185,7 +186,7 @@ fn a_thread_that_runs_already_when_it_is_watched_has_its_cycles() {
         println!("SCHED_FIFO: {}", thread.join().expect("it ends"));
     });
     let mut cycles = 0;
-    attacher.drain(&mut |_| cycles += 1);
+    attacher.drain_cycles(&mut |_| cycles += 1);
     assert!(cycles >= 45, "{cycles} of 50");
 }
 
@@ -235,12 +236,13 @@ fn a_period_of_a_deadline_thread_is_a_release_and_its_runtime_ends_throttled() {
         |ns: &&i64| (**ns - (**ns + PERIOD.ns() / 2) / PERIOD.ns() * PERIOD.ns()).abs() < 200_000;
     assert!(distances.iter().filter(near).count() >= 50, "{distances:?}");
     let throttled =
-        |cycle: &&&Cycle| cycle.split().of(CauseKind::Throttled) > Nanos::from_millis(2);
+        |cycle: &&&Cycle| cycle.total_split().time_of(CauseKind::Throttled) > Nanos::from_millis(2);
     let late: Vec<_> = periods.iter().filter(throttled).collect();
     assert!(late.len() >= 5, "{periods:#?}");
     // The runtime is replenished once per period, so it ran in two of them.
     assert!(late.iter().all(|cycle| cycle.response_time() > PERIOD), "{late:#?}");
-    let unknown: i64 = periods.iter().map(|cycle| cycle.split().of(CauseKind::Unknown).ns()).sum();
+    let unknown: i64 =
+        periods.iter().map(|cycle| cycle.total_split().time_of(CauseKind::Unknown).ns()).sum();
     let whole: i64 = periods.iter().map(|cycle| cycle.response_time().ns()).sum();
     assert!(unknown * 20 < whole, "{unknown} of {whole} ns are unknown");
 }

@@ -13,7 +13,7 @@ pub fn online() -> CpuSet {
 
 /// The last CPU that this process may use: others may be in another user's partition.
 pub fn a_cpu() -> usize {
-    attributes::affinity(0).unwrap().iter().last().unwrap()
+    attributes::read_affinity(0).unwrap().iter().last().unwrap()
 }
 
 /// A recorder; `None`, with a message, if this machine cannot record.
@@ -45,12 +45,12 @@ pub fn record(request: Request, work: impl FnOnce()) -> Option<(Vec<Event>, Stop
 }
 
 pub fn gettid() -> Tid {
-    Tid(attributes::tid() as u32)
+    Tid(attributes::thread_id() as u32)
 }
 
 /// CLOCK_MONOTONIC, in ns.
 pub fn now() -> i64 {
-    clock::monotonic().0
+    clock::monotonic_now().0
 }
 
 pub fn sleep_until(at: i64) {
@@ -59,7 +59,7 @@ pub fn sleep_until(at: i64) {
 
 /// Binds the calling thread to this CPU.
 pub fn bind(cpu: usize) {
-    attributes::set_affinity(0, &CpuSet::single(cpu)).unwrap();
+    attributes::set_affinity(0, &CpuSet::from_cpu(cpu)).unwrap();
 }
 
 /// Makes the calling thread SCHED_FIFO; returns whether that is permitted.
@@ -71,7 +71,7 @@ pub fn set_fifo(priority: u8) -> bool {
 /// Voluntary and involuntary switches of this thread.
 pub fn switches() -> (usize, usize) {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-    let field = |name: &str| status::field(&status, name).unwrap().parse().unwrap();
+    let field = |name: &str| status::find_field(&status, name).unwrap().parse().unwrap();
     (field("voluntary_ctxt_switches"), field("nonvoluntary_ctxt_switches"))
 }
 

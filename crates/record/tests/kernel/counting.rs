@@ -16,7 +16,7 @@ fn count(kinds: &[CountKind], work: impl FnOnce()) -> Option<CountTotals> {
     };
     let before = counters.read().unwrap();
     work();
-    Some(counters.read().unwrap().since(&before))
+    Some(counters.read().unwrap().totals_since(&before))
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 fn request(backend: Backend) -> Request {
-    let mut request = Request::new(&[Group::Syscall], CpuSet::single(a_cpu()));
+    let mut request = Request::new(&[Group::Syscall], CpuSet::from_cpu(a_cpu()));
     request.backend = backend;
     request.mode = RecordMode::Flight;
     request.buffer = 64 << 10;
@@ -42,19 +42,19 @@ fn a_window_contains_only_events_of_its_interval() {
     // Programs look up a CPU's buffer in another way if the requested CPUs have gaps.
     let with_a_gap: CpuSet = [cpu, cpu + 5].into_iter().collect();
     let each = [Backend::Btf, Backend::Tracepoint]
-        .map(|backend| [CpuSet::single(cpu), with_a_gap.clone()].map(|cpus| (backend, cpus)));
+        .map(|backend| [CpuSet::from_cpu(cpu), with_a_gap.clone()].map(|cpus| (backend, cpus)));
     for (backend, cpus) in each.into_iter().flatten() {
         let Some(mut recorder) = start(Request { cpus, ..request(backend) }) else { return };
-        let (mut from, mut to, mut tid) = (clock::monotonic(), clock::monotonic(), Tid(0));
+        let (mut from, mut to, mut tid) = (clock::monotonic_now(), clock::monotonic_now(), Tid(0));
         named_thread_on(cpu, "flyer-1", || {
             tid = gettid();
             // Several passes over the buffer.
             calls(libc::SYS_getppid, 20_000);
-            from = clock::monotonic();
+            from = clock::monotonic_now();
             calls(libc::SYS_getuid, 50);
-            to = clock::monotonic();
+            to = clock::monotonic_now();
         });
-        let window = recorder.window(cpu as u16, from, to).unwrap();
+        let window = recorder.copy_window(cpu as u16, from, to).unwrap();
         let events = decoded(&window.records);
         assert_eq!(window.whole_from, from);
         let within = |event: &&Event| event.tid == tid && event.at >= from && event.at <= to;
@@ -65,10 +65,11 @@ fn a_window_contains_only_events_of_its_interval() {
         assert_eq!(enter.count(), 50, "{backend:?}");
         assert!(events.len() < 2000, "only a little more than the window: {}", events.len());
         // Overwritten events are reported as missing.
-        let early = recorder.window(cpu as u16, MonotonicNs(from.0 - 1_000_000_000), to).unwrap();
+        let early =
+            recorder.copy_window(cpu as u16, MonotonicNs(from.0 - 1_000_000_000), to).unwrap();
         assert!(early.whole_from.0 > from.0 - 1_000_000_000);
         assert!(decoded(&early.records).first().unwrap().at >= early.whole_from);
-        assert!(recorder.window(cpu as u16 + 1, from, to).is_none());
+        assert!(recorder.copy_window(cpu as u16 + 1, from, to).is_none());
         let mut any = false;
         recorder.stop(&mut |_, _| any = true);
         assert!(!any, "nothing is streamed");
@@ -91,10 +92,10 @@ fn windows_are_taken_while_writers_write() {
             })
         });
         for _ in 0..300 {
-            let to = clock::monotonic();
+            let to = clock::monotonic_now();
             let from = MonotonicNs(to.0 - 100_000_000);
             // Each returned record is complete, or decoding would fail.
-            if let Some(window) = recorder.window(cpu as u16, from, to) {
+            if let Some(window) = recorder.copy_window(cpu as u16, from, to) {
                 let events = decoded(&window.records);
                 let of_thread = |event: &&Event| event.tid.0 == tid.load(Ordering::Relaxed);
                 let its: Vec<Event> = events.iter().filter(of_thread).copied().collect();

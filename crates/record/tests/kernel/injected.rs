@@ -57,7 +57,7 @@ fn measured(
             sleep_through(samples, PERIOD.ns())
         });
         let (tid, fifo) = tid.recv().unwrap();
-        accountant.watch(tid).unwrap();
+        accountant.watch_thread(tid).unwrap();
         let disturbing = scope.spawn(|| disturb(&stop));
         // On the disturbed CPU, this thread might be too late for the records.
         bind(0);
@@ -65,16 +65,16 @@ fn measured(
         go.send(()).unwrap();
         while !sleeper.is_finished() {
             std::thread::sleep(Duration::from_millis(20));
-            accountant.drain(&mut |record| {
+            accountant.drain_records(&mut |record| {
                 records.insert(record.begin.0, record);
             });
         }
         stop.store(true, Ordering::Relaxed);
         disturbing.join().unwrap();
-        accountant.drain(&mut |record| {
+        accountant.drain_records(&mut |record| {
             records.insert(record.begin.0, record);
         });
-        let last = accountant.last(tid);
+        let last = accountant.last_record(tid);
         records.extend(last.map(|last| (last.begin.0, last)));
         let taken = sleeper.join().unwrap();
         if !fifo {
@@ -83,8 +83,8 @@ fn measured(
         fifo.then_some(taken)
     })?;
     let divided = |(due, woke): &(i64, i64)| {
-        let split = records.get(due)?.split(MonotonicNs(*due), MonotonicNs(*woke));
-        assert_eq!(split.sum(), Nanos(woke - due), "parts add up");
+        let split = records.get(due)?.split_latency(MonotonicNs(*due), MonotonicNs(*woke));
+        assert_eq!(split.total_time(), Nanos(woke - due), "parts add up");
         Some(Divided { split })
     };
     let all: Vec<Divided> = taken.iter().filter_map(divided).collect();
@@ -102,7 +102,7 @@ fn measured(
 
 /// The `count` samples with the highest latency.
 fn latest(mut samples: Vec<Divided>, count: usize) -> Vec<Divided> {
-    samples.sort_by_key(|sample| std::cmp::Reverse(sample.split.sum()));
+    samples.sort_by_key(|sample| std::cmp::Reverse(sample.split.total_time()));
     samples.truncate(count);
     samples
 }
@@ -126,16 +126,19 @@ fn laid_at(
     foreign: &[CauseKind],
     mut excuse: Excuse,
 ) -> bool {
-    let is_right = |one: &&Divided| one.split.longest().is_some_and(|part| parts.contains(&part));
-    let is_known = |one: &&Divided| one.split.of(CauseKind::Unknown) * 20 < one.split.sum();
+    let is_right =
+        |one: &&Divided| one.split.longest_part().is_some_and(|part| parts.contains(&part));
+    let is_known =
+        |one: &&Divided| one.split.time_of(CauseKind::Unknown) * 20 < one.split.total_time();
     let right = late.iter().filter(is_right).count();
     let both = late.iter().filter(is_right).filter(is_known).count();
     let others = |one: &&Divided| {
-        one.split.sum().ns() - parts.iter().map(|part| one.split.of(*part).ns()).sum::<i64>()
+        one.split.total_time().ns()
+            - parts.iter().map(|part| one.split.time_of(*part).ns()).sum::<i64>()
     };
     let wrong = late.iter().filter(|one| !(is_right(one) && is_known(one)));
     let is_foreign =
-        |one: &&Divided| one.split.longest().is_some_and(|part| foreign.contains(&part));
+        |one: &&Divided| one.split.longest_part().is_some_and(|part| foreign.contains(&part));
     let others_made = wrong.filter(|one| is_foreign(one) || excuse.covers(others(one))).count();
     println!(
         "{right} of {} late samples, {both} of them with less than 5 % unknown, {others_made} \
@@ -150,7 +153,7 @@ fn laid_at(
 /// Mean ns of each part.
 fn shown(samples: &[Divided]) -> String {
     let mean = |part: &CauseKind| {
-        samples.iter().map(|one| one.split.of(*part).ns()).sum::<i64>()
+        samples.iter().map(|one| one.split.time_of(*part).ns()).sum::<i64>()
             / samples.len().max(1) as i64
     };
     let named: Vec<String> =
@@ -179,8 +182,8 @@ fn a_section_without_preemption_is_told_and_not_there_with_preempt_rt() {
     assert!(!late.is_empty());
     if std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1") {
         let not_switched =
-            late.iter().map(|one| one.split.of(CauseKind::NonPreemptible).ns()).sum::<i64>();
-        let all = late.iter().map(|one| one.split.sum().ns()).sum::<i64>();
+            late.iter().map(|one| one.split.time_of(CauseKind::NonPreemptible).ns()).sum::<i64>();
+        let all = late.iter().map(|one| one.split.total_time().ns()).sum::<i64>();
         println!("preemptible: {}", shown(&late));
         assert!(
             not_switched * 2 < all,

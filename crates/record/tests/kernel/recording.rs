@@ -36,22 +36,22 @@ fn of(events: &[Event], tid: Tid, wanted: impl Fn(&EventKind) -> bool) -> usize 
 
 fn switches_are_those_that_the_kernel_counts(backend: Backend) {
     let me = gettid();
-    let (mut kernel, mut measured) = ((0, 0), (clock::monotonic(), clock::monotonic()));
+    let (mut kernel, mut measured) = ((0, 0), (clock::monotonic_now(), clock::monotonic_now()));
     let mut wanted = request(&[Group::Sched], backend);
     wanted.pids = vec![me.0];
     let Some((events, stopped)) = record(wanted, || {
-        measured.0 = clock::monotonic();
+        measured.0 = clock::monotonic_now();
         let before = switches();
         for _ in 0..300 {
             std::thread::sleep(Duration::from_micros(20));
         }
         let after = switches();
-        measured.1 = clock::monotonic();
+        measured.1 = clock::monotonic_now();
         kernel = (after.0 - before.0, after.1 - before.1);
     }) else {
         return;
     };
-    assert_eq!(stopped.recorded.lost(), 0);
+    assert_eq!(stopped.recorded.lost_count(), 0);
     let mine = |preempted| {
         let is = |event: &&Event| match event.what {
             EventKind::Switch { prev_state, .. } => {
@@ -126,7 +126,7 @@ fn system_calls_are_those_that_were_made(backend: Backend) {
 
 fn only_the_wanted_tasks_and_cpus_are_recorded(backend: Backend) {
     let cpu = a_cpu();
-    let mut wanted = Request::new(&[Group::Sched], punctual_core::CpuSet::single(cpu));
+    let mut wanted = Request::new(&[Group::Sched], punctual_core::CpuSet::from_cpu(cpu));
     wanted.backend = backend;
     wanted.comms = vec!["wanted-one".to_owned()];
     let Some((events, stopped)) = record(wanted, || {
@@ -141,7 +141,7 @@ fn only_the_wanted_tasks_and_cpus_are_recorded(backend: Backend) {
         return;
     };
     assert!(events.iter().all(|event| usize::from(event.cpu) == cpu));
-    let name = |tid: Tid| stopped.names.task(tid);
+    let name = |tid: Tid| stopped.names.task_name(tid);
     let concerned = |event: &Event| match event.what {
         EventKind::Switch { next, .. } => {
             name(event.tid) == "wanted-one" || name(next) == "wanted-one"
@@ -172,7 +172,7 @@ fn children_are_followed_and_have_names(backend: Backend) {
     let execs: Vec<String> = events
         .iter()
         .filter(|event| event.what == EventKind::Exec)
-        .map(|event| stopped.names.task(event.tid))
+        .map(|event| stopped.names.task_name(event.tid))
         .collect();
     assert!(
         execs.iter().any(|name| name == "sh") && execs.iter().any(|name| name == "sleep"),
@@ -184,7 +184,7 @@ fn children_are_followed_and_have_names(backend: Backend) {
 
 fn a_stalled_reader_loses_a_known_number(backend: Backend) {
     let cpu = a_cpu();
-    let mut wanted = Request::new(&[Group::Syscall], punctual_core::CpuSet::single(cpu));
+    let mut wanted = Request::new(&[Group::Syscall], punctual_core::CpuSet::from_cpu(cpu));
     wanted.backend = backend;
     wanted.syscalls = vec![libc::SYS_getppid as u32];
     // Other tests make system calls meanwhile.
@@ -205,7 +205,7 @@ fn a_stalled_reader_loses_a_known_number(backend: Backend) {
         });
     };
     call(CALLS);
-    let lost_before = if backend == Backend::Tracefs { 0 } else { recorder.losses()[0].1 };
+    let lost_before = if backend == Backend::Tracefs { 0 } else { recorder.losses_by_cpu()[0].1 };
     recorder.drain(&mut |_, more| bytes.extend_from_slice(more));
     call(10);
     let stopped = recorder.stop(&mut |_, more| bytes.extend_from_slice(more));
@@ -217,7 +217,7 @@ fn a_stalled_reader_loses_a_known_number(backend: Backend) {
         )
         .sum();
     assert!(report > 0 && report >= lost_before);
-    assert_eq!(report, stopped.recorded.lost());
+    assert_eq!(report, stopped.recorded.lost_count());
     let calls = events
         .iter()
         .filter(|event| {
@@ -248,10 +248,10 @@ fn every_group_is_recorded_or_said_not_to_be(backend: Backend) {
         let said = findings
             .iter()
             .any(|message| message.contains(&format!("the group {} is not", group.word())));
-        assert_eq!(stopped.recorded.covers(*group), !said, "{group:?}: {findings:?}");
+        assert_eq!(stopped.recorded.has_group(*group), !said, "{group:?}: {findings:?}");
     }
     for group in [Group::Sched, Group::Syscall, Group::Softirq, Group::Irq, Group::Hrtimer] {
-        assert!(stopped.recorded.covers(group), "{findings:?}");
+        assert!(stopped.recorded.has_group(group), "{findings:?}");
     }
     // Refusals of the verifier would be our errors.
     let evidence: Vec<&str> = stopped

@@ -106,11 +106,11 @@ fn imported(text: &str) -> Answer {
     let place = tempfile::tempdir().expect("a directory");
     let directory = place.path().join("b");
     let options = punctual_bundle::import::ImportOptions::default();
-    let summarize = punctual_stats::summarize;
-    punctual_bundle::import::import(&mut text.as_bytes(), &directory, &options, summarize)
+    let summarize = punctual_stats::summarize_bundle;
+    punctual_bundle::import::import_results(&mut text.as_bytes(), &directory, &options, summarize)
         .expect("an import");
     let bundle = punctual_bundle::Bundle::open(&directory).expect("a bundle");
-    known(&summarize(&bundle))
+    known_answer(&summarize(&bundle))
 }
 
 macro_rules! import_data {

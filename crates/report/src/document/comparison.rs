@@ -5,20 +5,20 @@ use crate::format;
 use crate::html::overlaid;
 use crate::html::plot::{Effect, Forest, Plot};
 use crate::sentence;
-use crate::tables::comparison::{gates, labels, metrics};
+use crate::tables::comparison::{gate_table, metric_table, side_labels};
 use crate::tables::{Face, Tone};
 use punctual_bundle::comparison::{Comparison, Difference, MetricComparison, SeriesComparison};
 use punctual_bundle::summary::VerdictWord;
 
 const NAME_WIDTH: usize = 60;
 
-pub fn comparison(comparison: &Comparison) -> Document {
+pub fn build_comparison_document(comparison: &Comparison) -> Document {
     let labels: Vec<String> = comparison.sides.iter().map(|side| side.label.clone()).collect();
-    let title = format!("comparison of {}", sentence::listed(&labels));
+    let title = format!("comparison of {}", sentence::join_words(&labels));
     let mut document = Document::new("comparison", title, comparison.timebase());
-    answer(&mut document, comparison);
+    add_answer(&mut document, comparison);
     let sides = comparison.sides.iter().map(|side| {
-        let runs = side.runs.iter().map(|run| format::clipped(run, NAME_WIDTH, false));
+        let runs = side.runs.iter().map(|run| format::clip_name(run, NAME_WIDTH, false));
         (side.label.clone(), runs.collect::<Vec<_>>().join("  "))
     });
     document.add(Section::About(sides.collect()));
@@ -28,21 +28,21 @@ pub fn comparison(comparison: &Comparison) -> Document {
         comparison.sides.first().map_or("A", |side| &side.label),
         comparison.confidence * 100.0,
         comparison.error_rate * 100.0,
-        format::count(comparison.tests)
+        format::count_text(comparison.tests)
     );
-    document.paragraph(Tone::Faint, about, [0, 0]);
-    comparison.series.iter().for_each(|one| series(&mut document, comparison, one));
-    document.table(Title::Heading, gates(comparison));
+    document.add_paragraph(Tone::Faint, about, [0, 0]);
+    comparison.series.iter().for_each(|one| add_series(&mut document, comparison, one));
+    document.add_table(Title::Heading, gate_table(comparison));
     document.add(Section::Findings(comparison.findings.clone()));
     document
 }
 
 /// The verdict, the most important difference, what to do.
-fn answer(document: &mut Document, comparison: &Comparison) {
+fn add_answer(document: &mut Document, comparison: &Comparison) {
     let tone = comparison.verdict.map_or(Tone::Strong, Tone::from);
     let Some(answer) = &comparison.answer else {
         let verdict = comparison.verdict.map(|word| in_words(word).to_owned());
-        return document.only(Face::Page, |document| document.texts(tone, verdict));
+        return document.add_for_face(Face::Page, |document| document.add_texts(tone, verdict));
     };
     let verdict = ("verdict", tone, answer.verdict.clone());
     let figure = answer.figure.iter().map(|text| ("figure", Tone::Plain, text.clone()));
@@ -60,22 +60,23 @@ fn in_words(verdict: VerdictWord) -> &'static str {
     }
 }
 
-fn series(document: &mut Document, comparison: &Comparison, one: &SeriesComparison) {
-    let [a, b] = labels(comparison, one);
+fn add_series(document: &mut Document, comparison: &Comparison, one: &SeriesComparison) {
+    let [a, b] = side_labels(comparison, one);
     let [name, partner] =
-        [&one.series, &one.partner].map(|name| format::clipped(name, NAME_WIDTH, false));
+        [&one.series, &one.partner].map(|name| format::clip_name(name, NAME_WIDTH, false));
     let names = if name == partner { name } else { format!("{name}, {partner}") };
-    document.heading(format!("{names}: {b} against {a}"));
-    document.table(Title::Above, metrics(comparison, one));
-    document.texts(Tone::Faint, sentence::of_distributions(one));
-    document.texts(Tone::Plain, sentence::of_series(comparison, one));
-    let curves = overlaid::draw([a, b], [&one.a.curve, &one.b.curve]).map(Plot::Curves);
+    document.add_heading(format!("{names}: {b} against {a}"));
+    document.add_table(Title::Above, metric_table(comparison, one));
+    document.add_texts(Tone::Faint, sentence::of_distributions(one));
+    document.add_texts(Tone::Plain, sentence::of_series(comparison, one));
+    let curves = overlaid::draw_overlaid([a, b], [&one.a.curve, &one.b.curve]).map(Plot::Curves);
     let caption = "Multiples of the first side's figure, with 95 % intervals: left of ×1 is lower.";
-    let forest = Forest::of(caption.to_owned(), one.metrics.iter().filter_map(effect), None);
-    document.plots(curves.into_iter().chain(forest.map(Plot::Forest)));
+    let forest =
+        Forest::from_effects(caption.to_owned(), one.metrics.iter().filter_map(to_effect), None);
+    document.add_plots(curves.into_iter().chain(forest.map(Plot::Forest)));
 }
 
-fn effect(metric: &MetricComparison) -> Option<Effect> {
+fn to_effect(metric: &MetricComparison) -> Option<Effect> {
     let ratio = metric.ratio?;
     let (tone, answer) = match metric.verdict {
         Difference::Lower => (Tone::Good, "lower"),
@@ -86,7 +87,7 @@ fn effect(metric: &MetricComparison) -> Option<Effect> {
         name: metric.metric.clone(),
         tone,
         answer,
-        words: sentence::times(&ratio),
+        words: sentence::format_ratio_interval(&ratio),
         ratio: Some((ratio.at, [ratio.low, ratio.high])),
     })
 }

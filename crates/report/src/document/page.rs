@@ -1,12 +1,12 @@
 //! A document as a page without a script.
 
 use super::{Document, Item, List, Section, Title};
-use crate::format::plain;
+use crate::format::escape_unsafe;
 use crate::html::lab::Scripted;
-use crate::html::page::{STYLE, fill, policy, style};
+use crate::html::page::{STYLE, fill_template, page_style, security_policy};
 use crate::html::plot::Plot;
-use crate::html::table::{Table, capital, captioned, class};
-use crate::html::text::{clip, name};
+use crate::html::table::{Table, capitalize_heading, format_caption, tone_class};
+use crate::html::text::{clip_text, format_name};
 use crate::html::{BUILT, HtmlError, PlotDrawing};
 use crate::tables::{self, Face, Tone};
 use minijinja::Value;
@@ -97,7 +97,7 @@ impl Document {
     ///
     /// # Errors
     /// This build makes no pages, or a template does not fit its data.
-    pub fn page(&self) -> Result<String, HtmlError> {
+    pub fn render_page(&self) -> Result<String, HtmlError> {
         self.page_with(None)
     }
 
@@ -105,16 +105,16 @@ impl Document {
         if !BUILT {
             return Err(HtmlError::LeftOut);
         }
-        let mut groups = groups(self, scripted);
+        let mut groups = group_sections(self, scripted);
         let head = groups.remove(0).blocks;
         let left_out = groups.len().saturating_sub(GROUPS);
         groups.truncate(GROUPS);
-        let style = scripted.map_or_else(|| STYLE.to_owned(), |_| style());
+        let style = scripted.map_or_else(|| STYLE.to_owned(), |_| page_style());
         let script = scripted.map_or("", |of| &of.script);
         let page = Page {
-            policy: Value::from_safe_string(policy(&style, script)),
+            policy: Value::from_safe_string(security_policy(&style, script)),
             kind: self.kind,
-            title: title(&self.title),
+            title: capitalize_title(&self.title),
             head,
             groups,
             left_out,
@@ -124,68 +124,76 @@ impl Document {
                 [&of.script, &of.embedded].map(|text| Value::from_safe_string(text.clone()))
             }),
         };
-        fill("document.html", &page, self.timebase)
+        fill_template("document.html", &page, self.timebase)
     }
 }
 
 /// A paragraph: visible, of bounded length.
-fn shown(text: &str) -> String {
-    clip(&plain(&clip(text, LENGTH)), LENGTH)
+fn to_bounded_text(text: &str) -> String {
+    clip_text(&escape_unsafe(&clip_text(text, LENGTH)), LENGTH)
 }
 
 /// A heading, with a capital unless it begins with a name.
-fn title(text: &str) -> String {
+fn capitalize_title(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     match first.chars().all(|c| c.is_ascii_lowercase()) {
-        true => capital(&shown(text)),
-        false => shown(text),
+        true => capitalize_heading(&to_bounded_text(text)),
+        false => to_bounded_text(text),
     }
 }
 
 /// The sections in groups, each with its heading; the first are before any heading.
-fn groups<'a>(document: &'a Document, scripted: Option<&'a Scripted>) -> Vec<Group<'a>> {
-    let mut all = vec![Group::default()];
+fn group_sections<'a>(document: &'a Document, scripted: Option<&'a Scripted>) -> Vec<Group<'a>> {
+    let mut section_groups = vec![Group::default()];
     // The title of a table is a heading of its own, or one below that of its group.
     let mut is_within = false;
-    for section in document.of(Face::Page) {
-        let last = all.len() - 1;
+    for section in document.sections_of(Face::Page) {
+        let last = section_groups.len() - 1;
         match section {
             Section::Heading(text) => {
-                all.push(Group::new(title(text), Vec::new()));
+                section_groups.push(Group::new(capitalize_title(text), Vec::new()));
                 is_within = true;
             }
             Section::Table(table, Title::Heading) if is_within => {
-                all[last].blocks.push(of_table(table, Look::Below));
+                section_groups[last].blocks.push(of_table(table, Look::Below));
             }
             Section::Table(table, Title::Heading) => {
                 let blocks = vec![of_table(table, Look::Bare)];
-                all.push(Group::new(captioned(table).0, blocks));
+                section_groups.push(Group::new(format_caption(table).0, blocks));
             }
             Section::Findings(found) if !found.is_empty() => {
-                let blocks = vec![Block::Findings { warnings: warnings(found) }];
-                all.push(Group::new("Warnings".to_owned(), blocks));
+                let blocks = vec![Block::Findings { warnings: merge_warnings(found) }];
+                section_groups.push(Group::new("Warnings".to_owned(), blocks));
             }
             Section::Curves => {
                 let curves =
                     scripted.map(|of| Block::Curves { drawing: &of.drawing, reduced: &of.reduced });
-                all[last].blocks.extend(curves);
+                section_groups[last].blocks.extend(curves);
             }
-            section => all[last].blocks.extend(block(section)),
+            section => section_groups[last].blocks.extend(to_block(section)),
         }
     }
-    all
+    section_groups
 }
 
-fn block(section: &Section) -> Option<Block<'_>> {
+fn to_block(section: &Section) -> Option<Block<'_>> {
     Some(match section {
         Section::Answer(lines) => Block::Answer {
-            class: lines.first().map_or("", |(_, tone, _)| class(*tone)),
-            lines: lines.iter().map(|(word, _, text)| (capital(word), shown(text))).collect(),
+            class: lines.first().map_or("", |(_, tone, _)| tone_class(*tone)),
+            lines: lines
+                .iter()
+                .map(|(word, _, text)| (capitalize_heading(word), to_bounded_text(text)))
+                .collect(),
         },
         Section::About(lines) => Block::About {
-            lines: lines.iter().map(|(word, text)| (plain(word), shown(text))).collect(),
+            lines: lines
+                .iter()
+                .map(|(word, text)| (escape_unsafe(word), to_bounded_text(text)))
+                .collect(),
         },
-        Section::Text(text) => Block::Text { class: paragraph(text.tone), text: shown(&text.text) },
+        Section::Text(text) => {
+            Block::Text { class: paragraph_class(text.tone), text: to_bounded_text(&text.text) }
+        }
         Section::List(list) => of_list(list),
         Section::Table(table, Title::Folded) => of_table(table, Look::Folded),
         Section::Table(table, _) => of_table(table, Look::Captioned),
@@ -194,7 +202,7 @@ fn block(section: &Section) -> Option<Block<'_>> {
     })
 }
 
-fn paragraph(tone: Tone) -> &'static str {
+fn paragraph_class(tone: Tone) -> &'static str {
     match tone {
         Tone::Faint => "remark",
         Tone::Strong => "banner",
@@ -206,7 +214,7 @@ fn paragraph(tone: Tone) -> &'static str {
 }
 
 fn of_table(table: &tables::Table, look: Look) -> Block<'_> {
-    let (title, remarks) = captioned(table);
+    let (title, remarks) = format_caption(table);
     let mut drawn = Table::from(table);
     if look != Look::Captioned {
         drawn.caption = remarks;
@@ -215,7 +223,8 @@ fn of_table(table: &tables::Table, look: Look) -> Block<'_> {
 }
 
 fn of_list(list: &List) -> Block<'_> {
-    let listed = |item: &Item| Listed { class: class(item.tone), text: shown(&item.text) };
+    let listed =
+        |item: &Item| Listed { class: tone_class(item.tone), text: to_bounded_text(&item.text) };
     Block::List {
         items: list.items.iter().take(list.shown.page).map(listed).collect(),
         more: list.items.len().saturating_sub(list.shown.page),
@@ -223,14 +232,14 @@ fn of_list(list: &List) -> Block<'_> {
 }
 
 /// Equal findings of several subjects are merged.
-fn warnings(findings: &[Finding]) -> Vec<Warning> {
-    let mut all: Vec<Warning> = Vec::new();
+fn merge_warnings(findings: &[Finding]) -> Vec<Warning> {
+    let mut merged_warnings: Vec<Warning> = Vec::new();
     for finding in findings {
-        let place = [Some(name(&finding.subject)), finding.evidence.clone()];
+        let place = [Some(format_name(&finding.subject)), finding.evidence.clone()];
         let place = place.into_iter().flatten().collect::<Vec<_>>().join(": ");
-        match all.iter_mut().find(|warning| warning.message == finding.message) {
+        match merged_warnings.iter_mut().find(|warning| warning.message == finding.message) {
             Some(warning) => warning.places.push(place),
-            None => all.push(Warning {
+            None => merged_warnings.push(Warning {
                 class: match finding.severity {
                     Severity::Bad => "bad",
                     Severity::Warning => "warning",
@@ -244,9 +253,9 @@ fn warnings(findings: &[Finding]) -> Vec<Warning> {
             }),
         }
     }
-    for warning in &mut all {
+    for warning in &mut merged_warnings {
         warning.more = warning.places.len().saturating_sub(PLACES);
         warning.places.truncate(PLACES);
     }
-    all
+    merged_warnings
 }

@@ -9,7 +9,7 @@ use punctual_bundle::summary::{
 };
 
 /// A verdict on one thing.
-pub struct ExportedCase<'a> {
+pub(crate) struct ExportedCase<'a> {
     /// Its phase; `None` for the whole run.
     pub phase: Option<&'a PhaseSummary>,
     /// Its subject: `phase/series`, `phase/load`, a phase, `run`.
@@ -23,7 +23,7 @@ pub struct ExportedCase<'a> {
 
 /// The outcome of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CaseResult {
+pub(crate) enum CaseResult {
     Verdict(VerdictWord),
     Failed,
     /// Nothing was judged, and no reason is against the run.
@@ -34,7 +34,7 @@ impl CaseResult {
     /// The outcome as a word.
     pub fn word(self) -> &'static str {
         match self {
-            CaseResult::Verdict(verdict) => verdict.word(),
+            CaseResult::Verdict(verdict) => verdict.json_word(),
             CaseResult::Failed => "failed",
             CaseResult::Skipped => "skipped",
         }
@@ -46,13 +46,14 @@ const RUN: &str = "run";
 
 /// All cases: failed proofs first, then phase by phase, then the rest. A case fails exactly if the
 /// exit code of the run is not 0.
-pub fn cases(summary: &Summary) -> Vec<ExportedCase<'_>> {
-    let reasons = || summary.verdict.against();
+pub(crate) fn collect_cases(summary: &Summary) -> Vec<ExportedCase<'_>> {
+    let reasons = || summary.verdict.adverse_reasons();
     let proofs = reasons().filter(|reason| matches!(reason, Reason::NotAsAsked { .. }));
-    let mut all: Vec<ExportedCase<'_>> = proofs.map(|reason| of(reason, summary)).collect();
+    let mut exported_cases: Vec<ExportedCase<'_>> =
+        proofs.map(|reason| case_of_reason(reason, summary)).collect();
     for phase in &summary.phases {
         for series in &phase.series {
-            all.extend(series.requirements.iter().map(|stated| ExportedCase {
+            exported_cases.extend(series.requirements.iter().map(|stated| ExportedCase {
                 phase: Some(phase),
                 place: format!("{}/{}", phase.name, series.name),
                 name: stated.requirement.clone(),
@@ -64,11 +65,11 @@ pub fn cases(summary: &Summary) -> Vec<ExportedCase<'_>> {
     }
     let rest = beside_requirements(summary);
     let rest = rest.filter(|reason| !matches!(reason, Reason::NotAsAsked { .. }));
-    all.extend(rest.map(|reason| of(reason, summary)));
-    all
+    exported_cases.extend(rest.map(|reason| case_of_reason(reason, summary)));
+    exported_cases
 }
 
-fn of<'a>(reason: &Reason, summary: &'a Summary) -> ExportedCase<'a> {
+fn case_of_reason<'a>(reason: &Reason, summary: &'a Summary) -> ExportedCase<'a> {
     let (place, name) = match reason {
         Reason::Requirement { place, requirement, .. } => (place.clone(), requirement.clone()),
         Reason::Limit { limit, .. } => ("recording".to_owned(), limit.clone()),
@@ -78,7 +79,7 @@ fn of<'a>(reason: &Reason, summary: &'a Summary) -> ExportedCase<'a> {
         }
         Reason::StopAbove { series, .. } => (series.clone(), "stop_above".to_owned()),
         Reason::NotAsAsked { proof, place, .. } => {
-            (place.clone(), format!("valid: {}", proof.word()))
+            (place.clone(), format!("valid: {}", proof.json_word()))
         }
         Reason::LeftOut { place, .. } => (place.clone(), "left out".to_owned()),
         Reason::Failed { .. } | Reason::ProgramEnded(_) => {
@@ -91,13 +92,13 @@ fn of<'a>(reason: &Reason, summary: &'a Summary) -> ExportedCase<'a> {
             (RUN.to_owned(), "complete".to_owned())
         }
     };
-    let why = match reason {
+    let reason_text = match reason {
         Reason::Requirement { why, .. } => why.clone().unwrap_or_default(),
         Reason::NotAsAsked { why, .. } => why.clone(),
         Reason::Worse(_) | Reason::FewRuns { .. } | Reason::Leap(_) => {
             let line = summary.baseline.as_ref().and_then(one_line);
-            let all = line.into_iter().chain([of_reason(reason)]);
-            all.collect::<Vec<String>>().join("; ")
+            let sentences = line.into_iter().chain([of_reason(reason)]);
+            sentences.collect::<Vec<String>>().join("; ")
         }
         reason => of_reason(reason),
     };
@@ -105,12 +106,12 @@ fn of<'a>(reason: &Reason, summary: &'a Summary) -> ExportedCase<'a> {
         Reason::Failed { .. } | Reason::Unwritten { .. } => CaseResult::Failed,
         Reason::ProgramEnded(end) if !end.is_early() => CaseResult::Failed,
         Reason::FewRuns { required: false, .. } => CaseResult::Skipped,
-        reason => CaseResult::Verdict(reason.weight().unwrap_or(VerdictWord::Undecided)),
+        reason => CaseResult::Verdict(reason.caused_verdict().unwrap_or(VerdictWord::Undecided)),
     };
     let is_in = |phase: &&PhaseSummary| {
         let rest = place.strip_prefix(&phase.name);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let phase = summary.phases.iter().find(is_in);
-    ExportedCase { phase, place, name, result, requirement: None, why }
+    ExportedCase { phase, place, name, result, requirement: None, why: reason_text }
 }

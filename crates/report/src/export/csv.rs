@@ -1,7 +1,7 @@
 //! Comma-separated values (RFC 4180), times in whole ns.
 
 use super::{ExportError, Exporter, Format, Writer, no_samples};
-use crate::format::plain;
+use crate::format::escape_unsafe;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::{PhaseSummary, SeriesSummary};
 use std::io::{self, Write};
@@ -18,14 +18,14 @@ pub(super) const SUMMARY: Exporter = Exporter::new(
 
 /// Every kept sample, one per row.
 fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
-    if bundle.series().all(|(_, series)| series.state.samples_kept == 0) {
+    if bundle.all_series().all(|(_, series)| series.state.samples_kept == 0) {
         return Err(no_samples(bundle, Format::Csv));
     }
     writeln!(out, "phase,series,seq,due_ns,woke_ns,latency_ns,cpu,timebase")?;
-    let timebase = bundle.timebase().word().unwrap_or_default();
-    for (phase, series) in bundle.series() {
-        let (phase, name) = (field(phase), field(&series.meta.name));
-        for s in series.log()?.samples {
+    let timebase = bundle.timebase().unit_prefix().unwrap_or_default();
+    for (phase, series) in bundle.all_series() {
+        let (phase, name) = (quote_field(phase), quote_field(&series.meta.name));
+        for s in series.load_log()?.samples {
             let latency = s.latency().ns();
             writeln!(
                 out,
@@ -42,9 +42,10 @@ fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError
 
 /// The figures of every series, one per row; unknown fields are empty.
 pub(crate) fn write_summary(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
-    let summary = punctual_stats::summarize(bundle);
-    let percentiles: Vec<String> =
-        punctual_stats::percentiles::OFFERED.map(punctual_stats::percentiles::key).into();
+    let summary = punctual_stats::summarize_bundle(bundle);
+    let percentiles: Vec<String> = punctual_stats::percentiles::OFFERED
+        .map(punctual_stats::percentiles::percentile_key)
+        .into();
     let columns: Vec<String> = percentiles.iter().map(|p| format!("p{p}_ns")).collect();
     writeln!(
         out,
@@ -54,21 +55,21 @@ pub(crate) fn write_summary(bundle: &Bundle, out: &mut dyn Write) -> io::Result<
     )?;
     for phase in &summary.phases {
         for series in &phase.series {
-            let figures = row(phase, series, &percentiles).join(",");
-            writeln!(out, "{figures},{}", bundle.timebase().word().unwrap_or_default())?;
+            let figures = format_row(phase, series, &percentiles).join(",");
+            writeln!(out, "{figures},{}", bundle.timebase().unit_prefix().unwrap_or_default())?;
         }
     }
     Ok(())
 }
 
-fn row(phase: &PhaseSummary, series: &SeriesSummary, percentiles: &[String]) -> Vec<String> {
+fn format_row(phase: &PhaseSummary, series: &SeriesSummary, percentiles: &[String]) -> Vec<String> {
     let whole = |ns: Option<i64>| ns.map_or(String::new(), |ns| ns.to_string());
     let real = |ns: Option<f64>| ns.map_or(String::new(), |ns| format!("{ns:.3}"));
     let mut row = vec![
-        field(&phase.name),
-        field(&series.name),
-        field(&series.cpus),
-        field(&series.scheduling),
+        quote_field(&phase.name),
+        quote_field(&series.name),
+        quote_field(&series.cpus),
+        quote_field(&series.scheduling),
         series.real_time.to_string(),
         series.count.to_string(),
         whole(series.min),
@@ -88,9 +89,9 @@ fn row(phase: &PhaseSummary, series: &SeriesSummary, percentiles: &[String]) -> 
 /// A text as a field. Threads choose their own names, so text is escaped: spreadsheets compute a
 /// text that begins like a formula, so it gets a leading apostrophe (OWASP, "CSV Injection"), and
 /// terminal control characters are escaped.
-pub fn field(text: &str) -> String {
+pub(crate) fn quote_field(text: &str) -> String {
     let apostrophe = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
-    let text = plain(text);
+    let text = escape_unsafe(text);
     if apostrophe.is_empty() && !text.contains([',', '"', ';']) {
         return text;
     }
@@ -99,14 +100,14 @@ pub fn field(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::field;
+    use super::quote_field;
 
     #[test]
     fn csv_fields_are_quoted_and_formulas_escaped() {
-        assert_eq!(field("cpu0"), "cpu0");
-        assert_eq!(field("a,\"b\"\nc"), "\"a,\"\"b\"\"\\nc\"");
-        assert_eq!(field("=1+1"), "\"'=1+1\"");
-        assert_eq!(field("\t=1"), "\"'\\t=1\"");
-        assert_eq!(field("a\u{1b}[31mb\u{202e}c"), "a\\u{1b}[31mb\\u{202e}c");
+        assert_eq!(quote_field("cpu0"), "cpu0");
+        assert_eq!(quote_field("a,\"b\"\nc"), "\"a,\"\"b\"\"\\nc\"");
+        assert_eq!(quote_field("=1+1"), "\"'=1+1\"");
+        assert_eq!(quote_field("\t=1"), "\"'\\t=1\"");
+        assert_eq!(quote_field("a\u{1b}[31mb\u{202e}c"), "a\\u{1b}[31mb\\u{202e}c");
     }
 }

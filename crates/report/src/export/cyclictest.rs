@@ -77,7 +77,7 @@ impl<T: Serialize> Serialize for Ordered<T> {
 fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     // In ns if a bin is not a whole number of µs, as with cyclictest's -N.
     let fine = |series: &Series| series.state.data.exact.resolution.ns() % 1_000 != 0;
-    let fine = bundle.series().any(|(_, series)| fine(series));
+    let fine = bundle.all_series().any(|(_, series)| fine(series));
     write_json_of(bundle, "punctual export --format cyclictest-json", fine, out)
 }
 
@@ -88,7 +88,10 @@ pub(super) fn write_json_of(
     fine: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let threads = bundle.series().map(|(phase, series)| thread(phase, series, fine)).collect();
+    let threads = bundle
+        .all_series()
+        .map(|(phase, series)| to_cyclictest_thread(phase, series, fine))
+        .collect();
     write_document(bundle, cmdline, Some(fine), threads, out)
 }
 
@@ -107,9 +110,9 @@ pub(super) fn write_document(
         version: format!("punctual {}", bundle.manifest.punctual),
         start_time: bundle.manifest.created.strftime(DATE).to_string(),
         end_time: ended.map(|ending| ending.at.strftime(DATE).to_string()),
-        return_code: punctual_stats::summarize(bundle).verdict.exit() as u8,
-        timebase: bundle.timebase().mark(),
-        sysinfo: sysinfo(bundle),
+        return_code: punctual_stats::summarize_bundle(bundle).verdict.to_exit() as u8,
+        timebase: bundle.timebase().short_meaning(),
+        sysinfo: collect_sysinfo(bundle),
         num_threads: threads.len(),
         resolution_in_ns: fine.map(u8::from),
         thread: Ordered((0..).zip(threads).collect()),
@@ -118,31 +121,31 @@ pub(super) fn write_document(
     out.write_all(b"\n")
 }
 
-fn thread(phase: &str, series: &Series, fine: bool) -> CyclictestThread {
+fn to_cyclictest_thread(phase: &str, series: &Series, fine: bool) -> CyclictestThread {
     let (meta, data) = (&series.meta, &series.state.data);
     let unit = if fine { 1 } else { 1_000 };
     let whole = |latency: Option<Nanos>| latency.map_or(0, |latency| latency.ns().max(0) / unit);
     let mean = data.mean().unwrap_or(0.0).max(0.0) / unit as f64;
     CyclictestThread {
-        histogram: Ordered(bins(series, fine)),
-        cycles: data.count(),
+        histogram: Ordered(bin_counts(series, fine)),
+        cycles: data.sample_count(),
         min: whole(data.min),
         max: whole(data.max),
         avg: (mean * 100.0).round() / 100.0,
-        cpu: meta.cpus.first(),
+        cpu: meta.cpus.first_cpu(),
         name: full_name(phase, series),
         scheduling: meta.scheduling.clone(),
     }
 }
 
 /// The environment fields of cyclictest, if known.
-fn sysinfo(bundle: &Bundle) -> BTreeMap<&'static str, Value> {
-    let environment = RanUnder::of(bundle);
+fn collect_sysinfo(bundle: &Bundle) -> BTreeMap<&'static str, Value> {
+    let environment = RanUnder::from_bundle(bundle);
     let real_time = environment.is_real_time().map(|is| u8::from(is).into());
     let facts = [
         ("sysname", Some("Linux".into())),
-        ("release", environment.release().map(Value::from)),
-        ("version", environment.version().map(Value::from)),
+        ("release", environment.kernel_release().map(Value::from)),
+        ("version", environment.kernel_version().map(Value::from)),
         ("machine", environment.architecture().map(Value::from)),
         ("realtime", real_time),
     ];
@@ -152,28 +155,33 @@ fn sysinfo(bundle: &Bundle) -> BTreeMap<&'static str, Value> {
 /// `-h`: rows of all latencies with the count of each thread, then minima, means, maxima and
 /// overflows. Comments before the histogram map threads to series.
 pub(crate) fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
-    let all: Vec<(&str, &Series)> = bundle.series().collect();
-    for (k, (phase, series)) in all.iter().enumerate() {
-        writeln!(out, "# Column {k} is {}", crate::format::plain(&full_name(phase, series)))?;
+    let named_series: Vec<(&str, &Series)> = bundle.all_series().collect();
+    for (k, (phase, series)) in named_series.iter().enumerate() {
+        writeln!(
+            out,
+            "# Column {k} is {}",
+            crate::format::escape_unsafe(&full_name(phase, series))
+        )?;
     }
-    if let Some(mark) = bundle.timebase().mark() {
+    if let Some(mark) = bundle.timebase().short_meaning() {
         writeln!(out, "# {mark}")?;
     }
     writeln!(out, "# Histogram")?;
-    let all: Vec<&Series> = all.into_iter().map(|(_, series)| series).collect();
-    let bins: Vec<Vec<(u64, u64)>> = all.iter().map(|series| bins(series, false)).collect();
-    let rows = rows(&all, &bins);
+    let all_series: Vec<&Series> = named_series.into_iter().map(|(_, series)| series).collect();
+    let bins: Vec<Vec<(u64, u64)>> =
+        all_series.iter().map(|series| bin_counts(series, false)).collect();
+    let rows = histogram_rows(&all_series, &bins);
     let end = rows.last().map_or(0, |last| last + 1);
-    let table = HistogramTable { all: &all, bins: &bins, end, fine: false, of_all: false };
+    let table = HistogramTable { all: &all_series, bins: &bins, end, fine: false, of_all: false };
     table.write(rows.into_iter(), out)
 }
 
 /// The counts of a series by whole ns (`fine`) or µs.
-pub(super) fn bins(series: &Series, fine: bool) -> Vec<(u64, u64)> {
+pub(super) fn bin_counts(series: &Series, fine: bool) -> Vec<(u64, u64)> {
     let exact = &series.state.data.exact;
     let bins = match fine {
-        true => exact.occupied().map(|(edge, n)| (edge.ns().max(0) as u64, n)).collect(),
-        false => micros::occupied(exact),
+        true => exact.occupied_bins().map(|(edge, n)| (edge.ns().max(0) as u64, n)).collect(),
+        false => micros::occupied_bins(exact),
     };
     with_negative(bins, exact.below)
 }
@@ -216,8 +224,10 @@ impl HistogramTable<'_> {
         };
         let in_rows: Vec<u64> = self.bins.iter().map(in_rows).collect();
         let series = || self.all.iter().copied();
-        let over: Vec<u64> =
-            series().zip(&in_rows).map(|(series, inside)| overflows(series, *inside)).collect();
+        let over: Vec<u64> = series()
+            .zip(&in_rows)
+            .map(|(series, inside)| overflow_count(series, *inside))
+            .collect();
         let mut line = |name: &str, width: usize, values: &[u64]| {
             let values: Vec<String> = values.iter().map(|of| format!("{of:0width$}")).collect();
             writeln!(out, "# {name}: {}", values.join(" "))
@@ -237,7 +247,7 @@ impl HistogramTable<'_> {
         writeln!(out, "# Histogram Overflow at cycle number:")?;
         let end = Nanos(i64::try_from(self.end.saturating_mul(unit)).unwrap_or(i64::MAX));
         for (k, (series, over)) in series().zip(over).enumerate() {
-            writeln!(out, "# Thread {k}:{}", overflowed(series, end, over))?;
+            writeln!(out, "# Thread {k}:{}", format_overflows(series, end, over))?;
         }
         Ok(())
     }
@@ -246,14 +256,17 @@ impl HistogramTable<'_> {
 /// The latencies in µs that have a row: all of the longest histogram, and the non-empty ones of the
 /// others. cyclictest has one range for all threads and counts overflows beyond it: if series have
 /// overflows, the shortest range of those applies to all.
-fn rows(all: &[&Series], bins: &[Vec<(u64, u64)>]) -> Vec<u64> {
+fn histogram_rows(all: &[&Series], bins: &[Vec<(u64, u64)>]) -> Vec<u64> {
     let exact = || all.iter().map(|series| &series.state.data.exact);
     let longest = exact().max_by_key(|exact| exact.bins.len());
-    let mut rows: Vec<u64> = longest.into_iter().flat_map(micros::rows).collect();
+    let mut rows: Vec<u64> = longest.into_iter().flat_map(micros::rows_of_bins).collect();
     rows.extend(bins.iter().flatten().map(|(us, _)| us));
     rows.sort_unstable();
     rows.dedup();
-    let end = exact().filter(|exact| exact.above > 0).map(|exact| micros::whole(exact.end())).min();
+    let end = exact()
+        .filter(|exact| exact.above > 0)
+        .map(|exact| micros::to_whole_micros(exact.upper_end()))
+        .min();
     rows.retain(|us| end.is_none_or(|end| *us < end));
     rows
 }
@@ -269,20 +282,20 @@ fn with_negative(mut bins: Vec<(u64, u64)>, below: u64) -> Vec<(u64, u64)> {
 }
 
 /// Cycles without a row, also those of a source without a histogram.
-fn overflows(series: &Series, in_rows: u64) -> u64 {
-    series.state.data.count().saturating_sub(in_rows)
+fn overflow_count(series: &Series, in_rows: u64) -> u64 {
+    series.state.data.sample_count().saturating_sub(in_rows)
 }
 
 /// The known numbers of cycles from `end` on, and how many others there are.
-fn overflowed(series: &Series, end: Nanos, all: u64) -> String {
+fn format_overflows(series: &Series, end: Nanos, all: u64) -> String {
     let beyond = |sample: &&Sample| sample.latency() >= end;
     let mut cycles: Vec<u64> =
         series.state.data.worst.iter().filter(beyond).map(|sample| sample.seq).collect();
     cycles.sort_unstable();
     let mut text: String = cycles.iter().map(|cycle| format!(" {cycle:05}")).collect();
-    let others = all.saturating_sub(cycles.len() as u64);
-    if others > 0 {
-        text += &format!(" # {others:05} others");
+    let other_cycles = all.saturating_sub(cycles.len() as u64);
+    if other_cycles > 0 {
+        text += &format!(" # {other_cycles:05} others");
     }
     text
 }

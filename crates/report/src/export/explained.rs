@@ -1,10 +1,10 @@
 //! Explained samples as a Perfetto trace: the events around them, and above those of its thread the
 //! causes of each sample.
 
-use super::folded::frame;
+use super::folded::sanitize_frame;
 use super::{ExportError, RecordingInput, perfetto};
 use crate::marks::{Detail, Extent, Lane, Mark, SLOTS};
-use crate::sentence::explain::{title, who};
+use crate::sentence::explain::{cause_title, format_culprit};
 use punctual_bundle::Timebase;
 use punctual_bundle::exact::{ExactCall, ExactDocument, ExplainedExactSample};
 use punctual_core::{Event, MonotonicNs, Names, Tid};
@@ -29,7 +29,9 @@ pub fn export_explained(
     let mut slots = LaneEnds::default();
     let marks: Vec<Mark<'_>> = latest
         .iter()
-        .flat_map(|sample| causes(&sample.explanation, slots.free(sample), &all.names))
+        .flat_map(|sample| {
+            mark_causes(&sample.explanation, slots.find_free_lane(sample), &all.names)
+        })
         .collect();
     let input = RecordingInput { recorded: &all.recorded, names: &all.names, release, timebase };
     Ok(perfetto::write_with(input, events.into_iter().copied(), &marks, out)?)
@@ -41,31 +43,31 @@ struct LaneEnds(HashMap<Tid, Vec<MonotonicNs>>);
 
 impl LaneEnds {
     /// A lane in which nothing overlaps this sample; samples come in the order of their beginnings.
-    fn free(&mut self, sample: &Explained) -> u8 {
+    fn find_free_lane(&mut self, sample: &Explained) -> u8 {
         let late = sample.explanation.interval;
-        let taken = self.0.entry(late.tid).or_default();
-        let slot = taken.iter().position(|until| *until <= late.due).unwrap_or(taken.len());
-        match taken.get_mut(slot) {
+        let lane_ends = self.0.entry(late.tid).or_default();
+        let slot = lane_ends.iter().position(|until| *until <= late.due).unwrap_or(lane_ends.len());
+        match lane_ends.get_mut(slot) {
             Some(until) => *until = late.woke,
-            None => taken.push(late.woke),
+            None => lane_ends.push(late.woke),
         }
         slot.min(usize::from(SLOTS) - 1) as u8
     }
 }
 
 /// The parts of one sample, each named by its cause and the culprit.
-fn causes<'a>(explanation: &Explanation, slot: u8, names: &'a Names) -> Vec<Mark<'a>> {
+fn mark_causes<'a>(explanation: &Explanation, slot: u8, names: &'a Names) -> Vec<Mark<'a>> {
     let lane = Lane::Causes(explanation.interval.tid, slot);
     let mark = |part: &punctual_explain::explain::Part| {
-        let who = who(part.cause, part.prio, names);
+        let who = format_culprit(part.cause, part.prio, names);
         let name = if who.is_empty() {
-            title(part.cause).to_owned()
+            cause_title(part.cause).to_owned()
         } else {
-            format!("{}: {who}", title(part.cause))
+            format!("{}: {who}", cause_title(part.cause))
         };
         let mut details = vec![("evidence (events)", Detail::Number(part.evidence.len() as i64))];
         details.extend(part.cpu.map(|cpu| ("CPU", Detail::Number(cpu.into()))));
-        Mark::new(lane, name, Extent::Span(part.from, part.to)).with(details)
+        Mark::new(lane, name, Extent::Span(part.from, part.to)).with_details(details)
     };
     explanation.parts.iter().map(mark).collect()
 }
@@ -81,23 +83,24 @@ pub fn exact_folded(document: &ExactDocument, out: &mut dyn Write) -> io::Result
             true => format!("sample {}", place + 1),
             false => format!("{}/{} {}", sample.phase, sample.series, place + 1),
         };
-        for (stack, own) in stacks(sample) {
-            writeln!(out, "{};{stack} {own}", frame(&name))?;
+        for (stack, own) in sum_stacks(sample) {
+            writeln!(out, "{};{stack} {own}", sanitize_frame(&name))?;
         }
     }
     Ok(())
 }
 
 /// The self instructions of each stack.
-fn stacks(sample: &ExplainedExactSample) -> BTreeMap<String, u64> {
+fn sum_stacks(sample: &ExplainedExactSample) -> BTreeMap<String, u64> {
     let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
     let mut open: Vec<(&ExactCall, u64)> = Vec::new();
     let mut close = |open: &mut Vec<(&ExactCall, u64)>| {
-        let names: Vec<String> = open.iter().map(|(call, _)| frame(&call.function)).collect();
+        let names: Vec<String> =
+            open.iter().map(|(call, _)| sanitize_frame(&call.function)).collect();
         if let Some((call, inside)) = open.pop() {
-            let own = (call.end - call.begin.min(call.end)).saturating_sub(inside);
-            if own > 0 {
-                *stacks.entry(names.join(";")).or_default() += own;
+            let own_instructions = (call.end - call.begin.min(call.end)).saturating_sub(inside);
+            if own_instructions > 0 {
+                *stacks.entry(names.join(";")).or_default() += own_instructions;
             }
             if let Some((_, outer)) = open.last_mut() {
                 *outer += call.end - call.begin.min(call.end);

@@ -7,14 +7,14 @@ mod read;
 mod rows;
 mod table;
 
-pub use read::{RunSelection, TableRun, select};
+pub use read::{RunSelection, TableRun, select_runs};
 
 use super::ExportError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use punctual_bundle::explanation::ExplainDocument;
 use punctual_bundle::{Bundle, Manifest, Member};
-use punctual_core::hex;
+use punctual_core::encode_hex;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -50,7 +50,7 @@ pub struct LabRun<'a> {
 
 impl FleetPartition {
     /// The partition of a bundle; `machine` is used if the bundle names none.
-    pub fn of(manifest: &Manifest, machine: &str) -> FleetPartition {
+    pub fn from_manifest(manifest: &Manifest, machine: &str) -> FleetPartition {
         let target = manifest.target.as_ref();
         let is_vm = target.is_some_and(|target| target.kind == "vm");
         let fact = target.and_then(|target| {
@@ -67,7 +67,7 @@ impl FleetPartition {
         }
     }
 
-    fn directory(&self, root: &Path, table: &str) -> PathBuf {
+    fn table_directory(&self, root: &Path, table: &str) -> PathBuf {
         let (day, machine) = (format!("day={}", self.day), format!("machine={}", self.machine));
         root.join(table).join(day).join(machine)
     }
@@ -90,7 +90,7 @@ pub fn id_of(manifest: &Manifest) -> String {
         sum.update((part.len() as u64).to_le_bytes());
         sum.update(part);
     }
-    hex(&sum.finalize()[..8])
+    encode_hex(&sum.finalize()[..8])
 }
 
 /// The tables of one partition under construction.
@@ -105,13 +105,19 @@ pub struct FleetTables {
 impl FleetTables {
     /// Opens a partition with the runs of earlier exports.
     pub fn open(root: &Path, partition: FleetPartition) -> Result<FleetTables, ExportError> {
-        let there = runs_in(&partition.directory(root, rows::RUNS))?;
+        let stored_runs = runs_in(&partition.table_directory(root, rows::RUNS))?;
         let tables = rows::Tables::default();
-        Ok(FleetTables { root: root.to_owned(), partition, there, added: Vec::new(), tables })
+        Ok(FleetTables {
+            root: root.to_owned(),
+            partition,
+            there: stored_runs,
+            added: Vec::new(),
+            tables,
+        })
     }
 
     /// Whether the run is already stored.
-    pub fn has(&self, id: &str) -> bool {
+    pub fn has_run(&self, id: &str) -> bool {
         self.there.contains(id)
     }
 
@@ -130,14 +136,14 @@ impl FleetTables {
         }
         self.added.sort();
         let sum = Sha256::digest(self.added.concat());
-        let name = hex(&sum[..8]);
+        let name = encode_hex(&sum[..8]);
         let mut written = Vec::new();
-        for table in self.tables.all() {
-            let directory = self.partition.directory(&self.root, table.name());
+        for table in self.tables.all_tables() {
+            let directory = self.partition.table_directory(&self.root, table.name());
             fs::create_dir_all(&directory)?;
-            let beside = directory.join(format!(".{name}.{}", std::process::id()));
-            written.push((beside.clone(), directory.join(format!("{name}.parquet"))));
-            let mut file = File::create(&beside)?;
+            let temporary = directory.join(format!(".{name}.{}", std::process::id()));
+            written.push((temporary.clone(), directory.join(format!("{name}.parquet"))));
+            let mut file = File::create(&temporary)?;
             table.write(&mut file).map_err(|why| ExportError::Write(io::Error::other(why)))?;
         }
         let named = written.iter().try_for_each(|(from, to)| fs::rename(from, to));
@@ -148,10 +154,10 @@ impl FleetTables {
 
 /// The ids of the runs that the files of a partition hold.
 fn runs_in(directory: &Path) -> Result<BTreeSet<String>, ExportError> {
-    let mut all = BTreeSet::new();
+    let mut run_ids = BTreeSet::new();
     for entry in fs::read_dir(directory).into_iter().flatten() {
         let path = entry?.path();
-        let member = Member::root(&path);
+        let member = Member::from_root(&path);
         if path.extension().is_none_or(|end| end != "parquet") || member.is_directory() {
             continue;
         }
@@ -164,8 +170,8 @@ fn runs_in(directory: &Path) -> Result<BTreeSet<String>, ExportError> {
         let rows = reader.get_row_iter(None).map_err(|why| damaged(why.to_string()))?;
         for row in rows {
             let row = row.map_err(|why| damaged(why.to_string()))?;
-            all.insert(row.get_string(0).map_err(|why| damaged(why.to_string()))?.clone());
+            run_ids.insert(row.get_string(0).map_err(|why| damaged(why.to_string()))?.clone());
         }
     }
-    Ok(all)
+    Ok(run_ids)
 }

@@ -3,7 +3,7 @@
 //! there, its functions from the outermost.
 
 use super::{ExportError, Exporter, Writer};
-use crate::format::plain;
+use crate::format::escape_unsafe;
 use punctual_bundle::Bundle;
 use punctual_core::{Cell, STACKS, Table};
 use std::io::Write;
@@ -15,23 +15,23 @@ pub(super) const EXPORTER: Exporter = Exporter::new(
 );
 
 /// A frame without separators and line breaks.
-pub(super) fn frame(name: &str) -> String {
+pub(super) fn sanitize_frame(name: &str) -> String {
     name.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
 }
 
 fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
     let measures = bundle.phases.iter().flat_map(|phase| &phase.meta.measures);
-    let mut all = measures.flat_map(|measure| {
+    let mut stack_tables = measures.flat_map(|measure| {
         let tables = measure.notes.tables.iter().filter(|table| table.name == STACKS);
         tables.map(move |table| (&measure.name, table))
     });
-    let first = all.next().ok_or_else(|| ExportError::Impossible {
+    let first = stack_tables.next().ok_or_else(|| ExportError::Impossible {
         format: "folded",
         why: "it has no stacks of a program; `punctual attach` keeps them, and `punctual explain \
               --exact --folded` has those of an exact explanation"
             .to_owned(),
     })?;
-    for (name, table) in std::iter::once(first).chain(all) {
+    for (name, table) in std::iter::once(first).chain(stack_tables) {
         write_thread(name, table, out)?;
     }
     Ok(())
@@ -48,8 +48,8 @@ fn write_thread(name: &str, table: &Table, out: &mut dyn Write) -> Result<(), Ex
             (row.get(what), row.get(stack), row.get(stacks))
             && *stacks >= 1.0
         {
-            let stack: Vec<String> = stack.split(';').map(frame).collect();
-            let (name, what) = (frame(&plain(name)), frame(what));
+            let stack: Vec<String> = stack.split(';').map(sanitize_frame).collect();
+            let (name, what) = (sanitize_frame(&escape_unsafe(name)), sanitize_frame(what));
             writeln!(out, "{name};{what};{} {stacks:.0}", stack.join(";"))?;
         }
     }

@@ -29,7 +29,7 @@ pub fn write(bundle: &Bundle, mut out: &mut dyn Write) -> io::Result<()> {
     let mut serializer = V2DeflateSerializer::new();
     let mut builder = IntervalLogWriterBuilder::new();
     builder.add_comment("[Latencies in ns, negative ones counted as 0; maxima in ms]");
-    if let Some(mark) = bundle.timebase().mark() {
+    if let Some(mark) = bundle.timebase().short_meaning() {
         builder.add_comment(&format!("[{mark}]"));
     }
     builder.with_start_time(base).with_base_time(base).with_max_value_divisor(MAX_DIVISOR);
@@ -42,7 +42,7 @@ pub fn write(bundle: &Bundle, mut out: &mut dyn Write) -> io::Result<()> {
             let corrected =
                 series.state.data.corrected.as_ref().map(|hdr| (format!("{name}/corrected"), hdr));
             for (name, hdr) in [(name, &series.state.data.whole)].into_iter().chain(corrected) {
-                let name = tag(&name);
+                let name = to_tag(&name);
                 log.write_histogram(hdr, started, length, Tag::new(&name)).map_err(|error| {
                     match error {
                         IntervalLogWriterError::IoError(error) => error,
@@ -56,8 +56,8 @@ pub fn write(bundle: &Bundle, mut out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A name as a tag, without blanks, commas and line breaks.
-fn tag(name: &str) -> String {
-    crate::format::plain(name)
+fn to_tag(name: &str) -> String {
+    crate::format::escape_unsafe(name)
         .chars()
         .map(|c| if c == ',' || c.is_whitespace() { '_' } else { c })
         .collect()

@@ -10,7 +10,7 @@ pub(super) const EXPORTER: Exporter = Exporter {
 };
 
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
-    serde_json::to_writer_pretty(&mut *out, &punctual_stats::summarize(bundle))
+    serde_json::to_writer_pretty(&mut *out, &punctual_stats::summarize_bundle(bundle))
         .map_err(io::Error::from)?;
     out.write_all(b"\n")?;
     Ok(())

@@ -4,7 +4,7 @@
 
 pub(super) mod document;
 
-use super::cases::{CaseResult, ExportedCase, cases};
+use super::cases::{CaseResult, ExportedCase, collect_cases};
 use super::{Exporter, Writer};
 use crate::sentence::of_gate;
 use document::{JunitProperty, JunitReport, NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
@@ -25,7 +25,7 @@ pub(super) const EXPORTER: Exporter = Exporter {
 
 /// The report. It has no case if nothing is required and nothing failed.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
-    write_summary(&punctual_stats::summarize(bundle), bundle.timebase(), out)
+    write_summary(&punctual_stats::summarize_bundle(bundle), bundle.timebase(), out)
 }
 
 /// The report of a summary.
@@ -36,17 +36,17 @@ pub(crate) fn write_summary(
 ) -> io::Result<()> {
     let mut report = JunitReport::new(summary.experiment.as_str());
     let (of_phases, of_run): (Vec<ExportedCase<'_>>, Vec<ExportedCase<'_>>) =
-        cases(summary).into_iter().partition(|case| case.phase.is_some());
+        collect_cases(summary).into_iter().partition(|case| case.phase.is_some());
     for phase in &summary.phases {
-        let mut suite = suite(&phase.name, timebase);
+        let mut suite = build_suite(&phase.name, timebase);
         let is_own =
             |case: &&ExportedCase<'_>| case.phase.is_some_and(|of| std::ptr::eq(of, phase));
-        suite.add_test_cases(of_phases.iter().filter(is_own).map(case));
+        suite.add_test_cases(of_phases.iter().filter(is_own).map(to_test_case));
         report.add_test_suite(suite);
     }
     if !of_run.is_empty() {
-        let mut suite = suite(RUN, timebase);
-        suite.add_test_cases(of_run.iter().map(case));
+        let mut suite = build_suite(RUN, timebase);
+        suite.add_test_cases(of_run.iter().map(to_test_case));
         report.add_test_suite(suite);
     }
     report.serialize(out)
@@ -58,9 +58,9 @@ pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<(
     let mut report = JunitReport::new("punctual compare");
     for (number, side) in comparison.sides.iter().enumerate().skip(1) {
         let title = format!("{} against {}", side.label, comparison.sides[0].label);
-        let mut suite = suite(&title, comparison.timebase());
-        let own = comparison.gates.iter().filter(|gate| gate.side == number);
-        suite.add_test_cases(own.map(|gate| {
+        let mut suite = build_suite(&title, comparison.timebase());
+        let side_gates = comparison.gates.iter().filter(|gate| gate.side == number);
+        suite.add_test_cases(side_gates.map(|gate| {
             let mut case =
                 TestCase::new(gate.gate.as_str(), of_verdict(gate.verdict, &of_gate(gate)));
             case.set_classname(gate.series.as_str());
@@ -72,26 +72,30 @@ pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<(
 }
 
 /// A suite; its timebase is a property, unless it is the system's own.
-pub(super) fn suite(name: &str, timebase: Timebase) -> TestSuite {
+pub(super) fn build_suite(name: &str, timebase: Timebase) -> TestSuite {
     let mut suite = TestSuite::new(name);
-    suite.properties.extend(timebase.mark().map(|mark| JunitProperty::new("timebase", mark)));
+    suite
+        .properties
+        .extend(timebase.short_meaning().map(|mark| JunitProperty::new("timebase", mark)));
     suite
 }
 
-fn case(of: &ExportedCase<'_>) -> TestCase {
-    let figure = of.requirement.and_then(|(_, stated)| super::lava::figure(stated, "us"));
+fn to_test_case(of: &ExportedCase<'_>) -> TestCase {
+    let figure = of.requirement.and_then(|(_, stated)| super::lava::format_figure(stated, "us"));
     let figure = figure
         .map_or(String::new(), |figure| format!("measured {}", figure.trim_end_matches(" count")));
-    let why = match of.requirement {
+    let reason = match of.requirement {
         None if of.name.starts_with("valid: ") => format!("{}: {}", of.place, of.why),
         _ => of.why.clone(),
     };
-    let parts = [figure.as_str(), &why];
+    let parts = [figure.as_str(), &reason];
     let message = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
     let status = match of.result {
         CaseResult::Verdict(verdict) => of_verdict(verdict, &message),
-        CaseResult::Skipped => status(NonSuccessKind::Skipped, of.result.word(), &message),
-        CaseResult::Failed => status(NonSuccessKind::Error, of.result.word(), &message),
+        CaseResult::Skipped => {
+            non_success_status(NonSuccessKind::Skipped, of.result.word(), &message)
+        }
+        CaseResult::Failed => non_success_status(NonSuccessKind::Error, of.result.word(), &message),
     };
     let mut case = TestCase::new(&of.name, status);
     case.set_classname(of.place.as_str());
@@ -101,12 +105,16 @@ fn case(of: &ExportedCase<'_>) -> TestCase {
 pub(super) fn of_verdict(verdict: VerdictWord, message: &str) -> TestCaseStatus {
     match verdict {
         VerdictWord::Met => TestCaseStatus::success(),
-        VerdictWord::NotMet => status(NonSuccessKind::Failure, "not-met", message),
-        VerdictWord::Undecided => status(NonSuccessKind::Error, "undecided", message),
-        VerdictWord::Invalid => status(NonSuccessKind::Error, "invalid", message),
+        VerdictWord::NotMet => non_success_status(NonSuccessKind::Failure, "not-met", message),
+        VerdictWord::Undecided => non_success_status(NonSuccessKind::Error, "undecided", message),
+        VerdictWord::Invalid => non_success_status(NonSuccessKind::Error, "invalid", message),
     }
 }
 
-pub(super) fn status(kind: NonSuccessKind, word: &str, message: &str) -> TestCaseStatus {
+pub(super) fn non_success_status(
+    kind: NonSuccessKind,
+    word: &str,
+    message: &str,
+) -> TestCaseStatus {
     TestCaseStatus::non_success(kind, word, message)
 }

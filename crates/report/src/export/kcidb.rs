@@ -3,12 +3,12 @@
 //! verdict. They belong to a build, the kernel that ran, unless the origin has already submitted
 //! one.
 
-use super::cases::{CaseResult, ExportedCase, cases};
+use super::cases::{CaseResult, ExportedCase, collect_cases};
 use super::{Exporter, Writer};
-use crate::format::plain;
+use crate::format::escape_unsafe;
 use punctual_bundle::summary::{PhaseSummary, SeriesSummary, Summary, VerdictWord};
 use punctual_bundle::{Bundle, RanUnder, Timebase};
-use punctual_core::{Requirement, hex};
+use punctual_core::{Requirement, encode_hex};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
@@ -36,16 +36,16 @@ impl KcidbOptions {
         if let Some(origin) = origin.as_deref().filter(|origin| !is_origin(origin)) {
             return Err(format!(
                 "{:?} is not an origin: it consists of a-z, 0-9 and _",
-                plain(origin)
+                escape_unsafe(origin)
             ));
         }
         let is_id = |id: &str| {
             id.split_once(':')
-                .is_some_and(|(origin, rest)| is_origin(origin) && plain(rest) == rest)
+                .is_some_and(|(origin, rest)| is_origin(origin) && escape_unsafe(rest) == rest)
         };
         match build.as_deref().filter(|id| !is_id(id)) {
             Some(id) => {
-                Err(format!("{:?} is not a build id: it has the form ORIGIN:ID", plain(id)))
+                Err(format!("{:?} is not a build id: it has the form ORIGIN:ID", escape_unsafe(id)))
             }
             None => Ok(KcidbOptions { origin, build }),
         }
@@ -62,22 +62,22 @@ fn is_origin(text: &str) -> bool {
 }
 
 pub fn write(bundle: &Bundle, options: &KcidbOptions, out: &mut dyn Write) -> io::Result<()> {
-    let summary = punctual_stats::summarize(bundle);
-    let environment = RanUnder::of(bundle);
+    let summary = punctual_stats::summarize_bundle(bundle);
+    let environment = RanUnder::from_bundle(bundle);
     let kernel = KcidbKernel(&environment);
     let origin = options.origin();
     let mut document = json!({ "version": { "major": 5, "minor": 0 } });
     let build = options.build.clone().unwrap_or_else(|| {
         let id = format!("{origin}:kernel-{}", kernel.digest());
-        document["checkouts"] = json!([kernel.checkout(&id, origin)]);
-        document["builds"] = json!([kernel.build(&id, origin)]);
+        document["checkouts"] = json!([kernel.to_checkout(&id, origin)]);
+        document["builds"] = json!([kernel.to_build(&id, origin)]);
         id
     });
     let created = summary.created.to_string();
     // The same bundle has the same ids: a second submission replaces the first.
-    let run = digest(&[&summary.experiment, &created, summary.digest.as_deref().unwrap_or("")]);
+    let run = hash_parts(&[&summary.experiment, &created, summary.digest.as_deref().unwrap_or("")]);
     let machine = environment_of(&environment, &summary);
-    let mut tests = tests(&summary, bundle.timebase());
+    let mut tests = collect_tests(&summary, bundle.timebase());
     for (number, test) in tests.iter_mut().enumerate() {
         test.insert("id".to_owned(), json!(format!("{origin}:{run}-{number}")));
         test.insert("build_id".to_owned(), json!(build));
@@ -90,14 +90,14 @@ pub fn write(bundle: &Bundle, options: &KcidbOptions, out: &mut dyn Write) -> io
     writeln!(out)
 }
 
-fn digest(parts: &[&str]) -> String {
+fn hash_parts(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         // The length comes first: two lists of parts never give the same bytes.
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hex(&hash.finalize()[..16])
+    encode_hex(&hash.finalize()[..16])
 }
 
 /// Facts about the kernel; its source is unknown.
@@ -105,19 +105,24 @@ struct KcidbKernel<'a>(&'a RanUnder);
 
 impl KcidbKernel<'_> {
     fn digest(&self) -> String {
-        let of = self.0;
-        digest(&[of.release(), of.version(), of.architecture()].map(Option::unwrap_or_default))
+        let kernel = self.0;
+        hash_parts(
+            &[kernel.kernel_release(), kernel.kernel_version(), kernel.architecture()]
+                .map(Option::unwrap_or_default),
+        )
     }
 
-    fn checkout(&self, id: &str, origin: &str) -> Value {
-        let comment = match self.0.release() {
-            Some(release) => format!("the source of kernel {}, which is not known", plain(release)),
+    fn to_checkout(&self, id: &str, origin: &str) -> Value {
+        let comment = match self.0.kernel_release() {
+            Some(release) => {
+                format!("the source of kernel {}, which is not known", escape_unsafe(release))
+            }
             None => "the source of a kernel that is not known".to_owned(),
         };
         json!({ "id": id, "origin": origin, "comment": comment })
     }
 
-    fn build(&self, id: &str, origin: &str) -> Value {
+    fn to_build(&self, id: &str, origin: &str) -> Value {
         let mut build = json!({ "id": id, "checkout_id": id, "origin": origin });
         let is_word = |text: &&str| {
             text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
@@ -125,8 +130,8 @@ impl KcidbKernel<'_> {
         if let Some(architecture) = self.0.architecture().filter(is_word) {
             build["architecture"] = json!(architecture);
         }
-        let both = [self.0.release(), self.0.version()];
-        let words: Vec<String> = both.into_iter().flatten().map(plain).collect();
+        let identification = [self.0.kernel_release(), self.0.kernel_version()];
+        let words: Vec<String> = identification.into_iter().flatten().map(escape_unsafe).collect();
         if !words.is_empty() {
             build["comment"] = json!(format!("as it ran: {}", words.join(" ")));
         }
@@ -138,12 +143,12 @@ fn environment_of(environment: &RanUnder, summary: &Summary) -> Value {
     let model = environment.cpu_model();
     let target = summary.target.as_ref().map(|target| format!("{} {}", target.kind, target.name));
     let parts: Vec<String> =
-        model.into_iter().map(plain).chain(target.as_deref().map(plain)).collect();
+        model.into_iter().map(escape_unsafe).chain(target.as_deref().map(escape_unsafe)).collect();
     if parts.is_empty() { json!({}) } else { json!({ "comment": parts.join("; ") }) }
 }
 
-fn tests(summary: &Summary, timebase: Timebase) -> Vec<Map<String, Value>> {
-    let cases = cases(summary);
+fn collect_tests(summary: &Summary, timebase: Timebase) -> Vec<Map<String, Value>> {
+    let cases = collect_cases(summary);
     let mut tests: Vec<_> = cases.iter().map(|case| of_case(summary, case, timebase)).collect();
     for phase in &summary.phases {
         let plain = phase.series.iter().filter(|series| series.requirements.is_empty());
@@ -161,7 +166,7 @@ fn of_case(summary: &Summary, case: &ExportedCase<'_>, timebase: Timebase) -> Ma
         CaseResult::Verdict(VerdictWord::Invalid) => "MISS",
         CaseResult::Skipped => "SKIP",
     };
-    let reason = (!case.why.is_empty()).then(|| plain(&case.why));
+    let reason = (!case.why.is_empty()).then(|| escape_unsafe(&case.why));
     let experiment = summary.experiment.as_str();
     let Some((series, stated)) = case.requirement else {
         let path = match case.name.strip_prefix("valid: ") {
@@ -172,16 +177,16 @@ fn of_case(summary: &Summary, case: &ExportedCase<'_>, timebase: Timebase) -> Ma
             Some(proof) => format!("valid: {}: {proof}", case.place),
             None => format!("{experiment}: {}: {}", case.place, case.name),
         };
-        return test(&path, status, &comment, json!({ "reason": reason }));
+        return build_test(&path, status, &comment, json!({ "reason": reason }));
     };
     let phase = case.phase.map_or("", |phase| phase.name.as_str());
-    let mut misc = figures(series);
-    misc["timebase"] = json!(timebase.mark());
-    misc["requirement"] = json!(plain(&stated.requirement));
+    let mut misc = figures_to_json(series);
+    misc["timebase"] = json!(timebase.short_meaning());
+    misc["requirement"] = json!(escape_unsafe(&stated.requirement));
     misc["reason"] = json!(reason);
     let path = [experiment, phase, &series.name, &stated.requirement];
     let comment = format!("{experiment}: {}: {}", case.place, stated.requirement);
-    let mut test = test(&path, status, &comment, misc);
+    let mut test = build_test(&path, status, &comment, misc);
     // A series that was not measured as requested has no figure.
     let figure = stated.figure.filter(|_| stated.verdict != VerdictWord::Invalid);
     let is_time = stated.requirement.parse::<Requirement>().is_ok_and(|r| r.metric.is_time());
@@ -197,11 +202,11 @@ fn of_series(
     series: &SeriesSummary,
     timebase: Timebase,
 ) -> Map<String, Value> {
-    let mut misc = figures(series);
-    misc["timebase"] = json!(timebase.mark());
+    let mut misc = figures_to_json(series);
+    misc["timebase"] = json!(timebase.short_meaning());
     let path = [summary.experiment.as_str(), &phase.name, &series.name, "max"];
     let comment = format!("{}: {}/{}: max", summary.experiment, phase.name, series.name);
-    let mut test = test(&path, "DONE", &comment, misc);
+    let mut test = build_test(&path, "DONE", &comment, misc);
     insert_number(&mut test, series.max.map(|max| max as f64), Some(timebase));
     insert_duration(&mut test, Some(phase));
     test
@@ -214,22 +219,27 @@ fn insert_duration(test: &mut Map<String, Value>, phase: Option<&PhaseSummary>) 
 }
 
 /// Figures are always submitted with their count and losses.
-fn figures(series: &SeriesSummary) -> Value {
+fn figures_to_json(series: &SeriesSummary) -> Value {
     json!({
         "count": series.count, "expected": series.expected, "overruns": series.overruns,
         "skipped": series.skipped,
         "lost": series.lost, "min_ns": series.min, "median_ns": series.median,
         "max_ns": series.max, "percentiles_ns": series.percentiles,
-        "scheduling": plain(&series.scheduling), "cpus": plain(&series.cpus),
+        "scheduling": escape_unsafe(&series.scheduling), "cpus": escape_unsafe(&series.cpus),
     })
 }
 
-fn test(path: &[&str], status: &str, comment: &str, misc: Value) -> Map<String, Value> {
-    let path = ["punctual"].iter().chain(path).map(|part| node(part)).collect::<Vec<_>>().join(".");
+fn build_test(path: &[&str], status: &str, comment: &str, misc: Value) -> Map<String, Value> {
+    let path = ["punctual"]
+        .iter()
+        .chain(path)
+        .map(|part| to_path_node(part))
+        .collect::<Vec<_>>()
+        .join(".");
     let mut test = Map::new();
     test.insert("path".to_owned(), json!(path));
     test.insert("status".to_owned(), json!(status));
-    test.insert("comment".to_owned(), json!(plain(comment)));
+    test.insert("comment".to_owned(), json!(escape_unsafe(comment)));
     test.insert("misc".to_owned(), json!({ "punctual": without_nulls(misc) }));
     test
 }
@@ -243,8 +253,8 @@ fn without_nulls(misc: Value) -> Value {
 }
 
 /// A part of a path: letters, digits, `_` and `-`. Comparisons become words.
-fn node(name: &str) -> String {
-    let id = super::lava::id(name).replace('.', "_");
+fn to_path_node(name: &str) -> String {
+    let id = super::lava::to_test_name(name).replace('.', "_");
     if id.is_empty() { "_".to_owned() } else { id }
 }
 
@@ -253,7 +263,7 @@ fn insert_number(test: &mut Map<String, Value>, figure: Option<f64>, time: Optio
     let Some(figure) = figure.filter(|figure| figure.is_finite()) else { return };
     let number = match time {
         Some(Timebase::Own) => json!({ "value": figure / 1e9, "unit": "s", "prefix": "metric" }),
-        Some(timebase) => json!({ "value": figure / 1e9, "unit": timebase.unit("s") }),
+        Some(timebase) => json!({ "value": figure / 1e9, "unit": timebase.format_unit("s") }),
         None => json!({ "value": figure }),
     };
     test.insert("number".to_owned(), number);
@@ -261,12 +271,12 @@ fn insert_number(test: &mut Map<String, Value>, figure: Option<f64>, time: Optio
 
 #[cfg(test)]
 mod tests {
-    use super::{KcidbOptions, node};
+    use super::{KcidbOptions, to_path_node};
 
     #[test]
     fn kcidb_path_components_contain_no_dots() {
-        assert_eq!(node("p99.9 <= 60us"), "p99_9-le-60us");
-        assert_eq!(node("\u{202e}\0"), "_");
+        assert_eq!(to_path_node("p99.9 <= 60us"), "p99_9-le-60us");
+        assert_eq!(to_path_node("\u{202e}\0"), "_");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt::Write;
 const TESTS: [(&str, bool); 2] = [("punctual_steps", false), ("punctual_line_table", true)];
 
 /// The tracefile.
-pub fn lcov(counts: &StepCounts) -> String {
+pub fn format_tracefile(counts: &StepCounts) -> String {
     let mut out = String::new();
     for (path, file) in &counts.files {
         for (test, derived) in TESTS {
@@ -20,7 +20,7 @@ pub fn lcov(counts: &StepCounts) -> String {
 }
 
 /// A field without line breaks.
-fn field(text: &str) -> String {
+fn sanitize_field(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
 }
 
@@ -35,19 +35,19 @@ fn write_file(
     if lines().next().is_none() && (derived || file.functions.is_empty()) {
         return Ok(());
     }
-    writeln!(out, "TN:{test}\nSF:{}", field(path))?;
+    writeln!(out, "TN:{test}\nSF:{}", sanitize_field(path))?;
     for ((line, name), entered) in file.functions.iter().filter(|_| !derived) {
-        let name = field(name);
+        let name = sanitize_field(name);
         writeln!(out, "FN:{line},{name}\nFNDA:{entered},{name}")?;
     }
     for (number, line) in lines() {
         // Of a line with several steps each is one of its branches.
         for (branch, ran) in line.steps.iter().enumerate().filter(|_| line.steps.len() > 1) {
-            let ran = if line.ran() == 0 { "-".to_owned() } else { ran.to_string() };
+            let ran = if line.run_count() == 0 { "-".to_owned() } else { ran.to_string() };
             writeln!(out, "BRDA:{number},0,{branch},{ran}")?;
         }
-        writeln!(out, "DA:{number},{}", line.ran())?;
+        writeln!(out, "DA:{number},{}", line.run_count())?;
     }
-    let hit = lines().filter(|(_, line)| line.ran() > 0).count();
+    let hit = lines().filter(|(_, line)| line.run_count() > 0).count();
     writeln!(out, "LF:{}\nLH:{hit}\nend_of_record", lines().count())
 }

@@ -30,24 +30,27 @@ const RISING: [&str; 4] = ["seq", "due_ns", "woke_ns", "latency_ns"];
 
 /// Writes the file. It is first built in memory, as the format needs file offsets.
 pub fn write(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
-    if bundle.series().all(|(_, series)| series.state.samples_kept == 0) {
+    if bundle.all_series().all(|(_, series)| series.state.samples_kept == 0) {
         return Err(no_samples(bundle, Format::Parquet));
     }
-    let schema = Arc::new(parse_message_type(SCHEMA).map_err(failed)?);
-    let mut file =
-        SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties(bundle.timebase())))
-            .map_err(failed)?;
-    for (phase, series) in bundle.series() {
-        let samples = series.log()?.samples;
-        let mut group = file.next_row_group().map_err(failed)?;
-        write_group(&mut group, phase, &series.meta.name, &samples).map_err(failed)?;
-        group.close().map_err(failed)?;
+    let schema = Arc::new(parse_message_type(SCHEMA).map_err(to_export_error)?);
+    let mut file = SerializedFileWriter::new(
+        Vec::new(),
+        schema,
+        Arc::new(writer_properties(bundle.timebase())),
+    )
+    .map_err(to_export_error)?;
+    for (phase, series) in bundle.all_series() {
+        let samples = series.load_log()?.samples;
+        let mut group = file.next_row_group().map_err(to_export_error)?;
+        write_group(&mut group, phase, &series.meta.name, &samples).map_err(to_export_error)?;
+        group.close().map_err(to_export_error)?;
     }
-    out.write_all(&file.into_inner().map_err(failed)?)?;
+    out.write_all(&file.into_inner().map_err(to_export_error)?)?;
     Ok(())
 }
 
-fn properties(timebase: Timebase) -> WriterProperties {
+fn writer_properties(timebase: Timebase) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_created_by(format!("punctual {}", env!("CARGO_PKG_VERSION")));
     for column in RISING {
@@ -56,12 +59,13 @@ fn properties(timebase: Timebase) -> WriterProperties {
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
     }
-    let mark =
-        timebase.mark().map(|mark| vec![KeyValue::new("timebase".to_owned(), mark.to_owned())]);
+    let mark = timebase
+        .short_meaning()
+        .map(|mark| vec![KeyValue::new("timebase".to_owned(), mark.to_owned())]);
     properties.set_key_value_metadata(mark).build()
 }
 
-fn failed(error: ParquetError) -> ExportError {
+fn to_export_error(error: ParquetError) -> ExportError {
     ExportError::Write(io::Error::other(error))
 }
 
@@ -76,17 +80,20 @@ fn write_group(
 ) -> Result<(), ParquetError> {
     let text = |text: &str| vec![ByteArray::from(text); samples.len()];
     let numbers = |number: fn(&Sample) -> i64| samples.iter().map(number).collect::<Vec<i64>>();
-    column::<ByteArrayType>(group, &text(phase))?;
-    column::<ByteArrayType>(group, &text(series))?;
+    write_column::<ByteArrayType>(group, &text(phase))?;
+    write_column::<ByteArrayType>(group, &text(series))?;
     // Unsigned numbers are stored in the signed type of the same width (Parquet's logical types).
-    column::<Int64Type>(group, &numbers(|s| s.seq as i64))?;
-    column::<Int64Type>(group, &numbers(|s| s.due.ns()))?;
-    column::<Int64Type>(group, &numbers(|s| s.woke.ns()))?;
-    column::<Int64Type>(group, &numbers(|s| s.latency().ns()))?;
-    column::<Int32Type>(group, &samples.iter().map(|s| s.cpu as i32).collect::<Vec<i32>>())
+    write_column::<Int64Type>(group, &numbers(|s| s.seq as i64))?;
+    write_column::<Int64Type>(group, &numbers(|s| s.due.ns()))?;
+    write_column::<Int64Type>(group, &numbers(|s| s.woke.ns()))?;
+    write_column::<Int64Type>(group, &numbers(|s| s.latency().ns()))?;
+    write_column::<Int32Type>(group, &samples.iter().map(|s| s.cpu as i32).collect::<Vec<i32>>())
 }
 
-fn column<T: DataType>(group: &mut ParquetGroup, values: &[T::T]) -> Result<(), ParquetError> {
+fn write_column<T: DataType>(
+    group: &mut ParquetGroup,
+    values: &[T::T],
+) -> Result<(), ParquetError> {
     let missing =
         || ParquetError::General("the schema has fewer columns than are written".to_owned());
     let mut column = group.next_column()?.ok_or_else(missing)?;

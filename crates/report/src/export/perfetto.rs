@@ -58,18 +58,18 @@ pub(crate) fn write_with<'a>(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut packets = PacketWriter::new(out);
-    clocks(&mut packets, recorded.began)?;
-    system(&mut packets, release)?;
+    write_clocks(&mut packets, recorded.began)?;
+    write_system(&mut packets, release)?;
     tasks::write(&mut packets, names)?;
-    losses(&mut packets, recorded, PacketPhase::Start)?;
+    write_losses(&mut packets, recorded, PacketPhase::Start)?;
     let mut kernel = ftrace::FtraceBundles::default();
     let mut slices = slices::Slices::new(names);
-    slices.timebase(timebase, recorded, &mut packets)?;
+    slices.write_timebase(timebase, recorded, &mut packets)?;
     let mut marks = Marks::new(names);
     let mut drawn = Vec::new();
     for event in events {
         kernel.add(&event, names, &mut packets)?;
-        marks.describe(&event, &mut drawn);
+        marks.describe_event(&event, &mut drawn);
         for mark in drawn.drain(..) {
             slices.write(&mark, &mut packets)?;
         }
@@ -79,31 +79,31 @@ pub(crate) fn write_with<'a>(
         slices.write(mark, &mut packets)?;
     }
     kernel.finish(&mut packets)?;
-    slices.losses(recorded, &mut packets)?;
-    losses(&mut packets, recorded, PacketPhase::End)
+    slices.write_losses(recorded, &mut packets)?;
+    write_losses(&mut packets, recorded, PacketPhase::End)
 }
 
-fn clocks(packets: &mut PacketWriter<'_>, began: MonotonicNs) -> io::Result<()> {
-    packets.packet(|packet| {
-        packet.message(6, |snapshot| {
+fn write_clocks(packets: &mut PacketWriter<'_>, began: MonotonicNs) -> io::Result<()> {
+    packets.write_packet(|packet| {
+        packet.write_message(6, |snapshot| {
             for clock in [MONOTONIC, BOOTTIME] {
-                snapshot.message(1, |entry| {
-                    entry.uint(1, clock).uint(2, instant(began));
+                snapshot.write_message(1, |entry| {
+                    entry.write_uint(1, clock).write_uint(2, to_timestamp(began));
                 });
             }
-            snapshot.uint(2, MONOTONIC);
+            snapshot.write_uint(2, MONOTONIC);
         });
     })
 }
 
 /// The kernel's version, which defines the states of sched_switch: without it Perfetto assumes
 /// those of Linux 4.4.
-fn system(packets: &mut PacketWriter<'_>, release: Option<&str>) -> io::Result<()> {
+fn write_system(packets: &mut PacketWriter<'_>, release: Option<&str>) -> io::Result<()> {
     let numbered = release.filter(|release| release.starts_with(|c: char| c.is_ascii_digit()));
-    packets.packet(|packet| {
-        packet.message(45, |system| {
-            system.message(1, |uname| {
-                uname.text(1, "Linux").text(3, numbered.unwrap_or(STATES_SINCE));
+    packets.write_packet(|packet| {
+        packet.write_message(45, |system| {
+            system.write_message(1, |uname| {
+                uname.write_text(1, "Linux").write_text(3, numbered.unwrap_or(STATES_SINCE));
             });
         });
     })
@@ -117,26 +117,29 @@ enum PacketPhase {
 
 /// The losses of each CPU as ftrace's own statistics: Perfetto subtracts the values at the start
 /// from those at the end, and warns.
-fn losses(
+fn write_losses(
     packets: &mut PacketWriter<'_>,
     recorded: &Recorded,
     phase: PacketPhase,
 ) -> io::Result<()> {
-    packets.packet(|packet| {
-        packet.message(34, |stats| {
-            stats.uint(1, phase as u64);
+    packets.write_packet(|packet| {
+        packet.write_message(34, |stats| {
+            stats.write_uint(1, phase as u64);
             for source in &recorded.sources {
                 let Some(cpu) = source.cpu else { continue };
                 let at_end = |count: u64| if phase == PacketPhase::End { count } else { 0 };
-                stats.message(2, |each| {
-                    each.uint(1, cpu.into()).uint(2, 0).uint(3, at_end(source.lost)).uint(4, 0);
-                    each.uint(8, 0).uint(9, at_end(source.recorded));
+                stats.write_message(2, |each| {
+                    each.write_uint(1, cpu.into())
+                        .write_uint(2, 0)
+                        .write_uint(3, at_end(source.lost))
+                        .write_uint(4, 0);
+                    each.write_uint(8, 0).write_uint(9, at_end(source.recorded));
                 });
             }
         });
     })
 }
 
-fn instant(at: MonotonicNs) -> u64 {
+fn to_timestamp(at: MonotonicNs) -> u64 {
     u64::try_from(at.0).unwrap_or(0)
 }

@@ -14,7 +14,7 @@ use punctual_core::Nanos;
 use std::io::{self, Write};
 
 pub(super) const TXT: Exporter = Exporter {
-    files: Some(|bundle| files(bundle, SystressLayout::Txt)),
+    files: Some(|bundle| series_files(bundle, SystressLayout::Txt)),
     ..Exporter::new(
         "systress",
         "histogram and summary in the layout of systress, one file per series with -o DIR",
@@ -22,7 +22,7 @@ pub(super) const TXT: Exporter = Exporter {
     )
 };
 pub(super) const CSV: Exporter = Exporter {
-    files: Some(|bundle| files(bundle, SystressLayout::Csv)),
+    files: Some(|bundle| series_files(bundle, SystressLayout::Csv)),
     ..Exporter::new(
         "systress-csv",
         "the same with commas",
@@ -61,7 +61,7 @@ pub fn file_name(index: usize, layout: SystressLayout) -> String {
 
 /// The block that systress shows at each refresh: a line for each thread, in whole µs, and the load
 /// of each CPU and of all if it is measured.
-pub fn block(threads: &[LiveFigures], load: Option<&CpuLoad>) -> String {
+pub fn format_block(threads: &[LiveFigures], load: Option<&CpuLoad>) -> String {
     const LIVE: [&str; 7] = ["Index", "TID", "Samples", "L_min", "L_max", "L_cur", "L_avg"];
     let line = |cells: [String; 7]| {
         cells.iter().map(|cell| format!(" {cell:>10}")).collect::<String>() + "\n"
@@ -70,12 +70,12 @@ pub fn block(threads: &[LiveFigures], load: Option<&CpuLoad>) -> String {
     for of in threads {
         text += &line([
             of.index.to_string(),
-            cell(Some(of.tid).filter(|tid| *tid > 0).map(|tid| tid.to_string())),
+            format_cell(Some(of.tid).filter(|tid| *tid > 0).map(|tid| tid.to_string())),
             of.samples.to_string(),
-            whole(of.min),
-            whole(of.max),
-            whole(of.current),
-            whole(of.mean.map(|ns| Nanos(ns.round() as i64))),
+            format_whole_micros(of.min),
+            format_whole_micros(of.max),
+            format_whole_micros(of.current),
+            format_whole_micros(of.mean.map(|ns| Nanos(ns.round() as i64))),
         ]);
     }
     if let Some(load) = load {
@@ -88,22 +88,22 @@ pub fn block(threads: &[LiveFigures], load: Option<&CpuLoad>) -> String {
 }
 
 /// The value, or `-`.
-fn cell(value: Option<String>) -> String {
+fn format_cell(value: Option<String>) -> String {
     value.unwrap_or_else(|| "-".to_owned())
 }
 
 /// In whole µs.
-fn whole(latency: Option<Nanos>) -> String {
-    cell(latency.map(|latency| latency.ns().div_euclid(1_000).to_string()))
+fn format_whole_micros(latency: Option<Nanos>) -> String {
+    format_cell(latency.map(|latency| latency.ns().div_euclid(1_000).to_string()))
 }
 
 /// Every series in one stream.
 pub fn write(bundle: &Bundle, layout: SystressLayout, out: &mut dyn Write) -> io::Result<()> {
-    for (k, (phase, series)) in bundle.series().enumerate() {
+    for (k, (phase, series)) in bundle.all_series().enumerate() {
         if k > 0 {
             out.write_all(b"\n\n")?;
         }
-        writeln!(out, "# {}", crate::format::plain(&full_name(phase, series)))?;
+        writeln!(out, "# {}", crate::format::escape_unsafe(&full_name(phase, series)))?;
         write_series(k, series, bundle.timebase(), layout, out)?;
     }
     Ok(())
@@ -111,7 +111,10 @@ pub fn write(bundle: &Bundle, layout: SystressLayout, out: &mut dyn Write) -> io
 
 /// One file per series: `timer_thread00.txt`, or with several phases `000-timer_thread00.txt`,
 /// prefixed with the number of the phase.
-pub fn files(bundle: &Bundle, layout: SystressLayout) -> io::Result<Vec<(String, Vec<u8>)>> {
+pub(crate) fn series_files(
+    bundle: &Bundle,
+    layout: SystressLayout,
+) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut files = Vec::new();
     for (place, phase) in bundle.phases.iter().enumerate() {
         for (index, series) in phase.series.iter().enumerate() {
@@ -134,20 +137,20 @@ pub fn write_series(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (meta, state) = (&series.meta, &series.state);
-    let bins = micros::occupied(&state.data.exact);
+    let bins = micros::occupied_bins(&state.data.exact);
     let between = if layout == SystressLayout::Csv { "," } else { " " };
     let mut occupied = bins.iter().copied().peekable();
-    for us in micros::rows(&state.data.exact) {
+    for us in micros::rows_of_bins(&state.data.exact) {
         let count = occupied.next_if(|(bin, _)| *bin == us).map_or(0, |(_, n)| n);
         writeln!(out, "{us}{between}{count}")?;
     }
-    let row = summary(index, meta, state, &bins);
+    let row = summary_cells(index, meta, state, &bins);
     writeln!(
         out,
         "#\n# SUMMARY (latencies in us; columns ending in _H are of the samples within the \
          histogram)"
     )?;
-    if let Some(mark) = timebase.mark() {
+    if let Some(mark) = timebase.short_meaning() {
         writeln!(out, "# {mark}")?;
     }
     match layout {
@@ -162,28 +165,28 @@ pub fn write_series(
 }
 
 /// The cells of the summary row; `-` for a missing value.
-fn summary(
+fn summary_cells(
     index: usize,
     meta: &SeriesMeta,
     state: &SeriesState,
     bins: &[(u64, u64)],
 ) -> Vec<String> {
     let data = &state.data;
-    let inside = Inside::of(bins);
+    let inside = Inside::from_bins(bins);
     // Commas would separate columns.
     let modes = inside.modes.iter().map(u64::to_string).collect::<Vec<_>>().join("/");
     vec![
         index.to_string(),
-        cell(meta.tid.map(|tid| tid.to_string())),
-        data.count().to_string(),
-        whole(data.min),
-        whole(data.max),
-        cell(data.mean().map(|ns| format!("{:.2}", ns / 1e3))),
+        format_cell(meta.tid.map(|tid| tid.to_string())),
+        data.sample_count().to_string(),
+        format_whole_micros(data.min),
+        format_whole_micros(data.max),
+        format_cell(data.mean().map(|ns| format!("{:.2}", ns / 1e3))),
         inside.count.to_string(),
-        cell(inside.mean.map(|us| format!("{us:.2}"))),
-        cell(inside.median.map(|us| us.to_string())),
-        cell(inside.stddev.map(|us| format!("{us:.2}"))),
-        cell(Some(modes).filter(|modes| !modes.is_empty())),
+        format_cell(inside.mean.map(|us| format!("{us:.2}"))),
+        format_cell(inside.median.map(|us| us.to_string())),
+        format_cell(inside.stddev.map(|us| format!("{us:.2}"))),
+        format_cell(Some(modes).filter(|modes| !modes.is_empty())),
     ]
 }
 
@@ -197,7 +200,7 @@ struct Inside {
 }
 
 impl Inside {
-    fn of(bins: &[(u64, u64)]) -> Inside {
+    fn from_bins(bins: &[(u64, u64)]) -> Inside {
         let count: u64 = bins.iter().map(|(_, n)| n).sum();
         let weighted = |value: &dyn Fn(f64) -> f64| {
             bins.iter().map(|(us, n)| value(*us as f64) * *n as f64).sum::<f64>()
@@ -225,14 +228,14 @@ mod tests {
 
     #[test]
     fn figures_of_binned_samples_match_their_definition() {
-        let inside = Inside::of(&[(2, 1), (4, 3), (5, 2), (7, 1), (9, 1)]);
+        let inside = Inside::from_bins(&[(2, 1), (4, 3), (5, 2), (7, 1), (9, 1)]);
         assert_eq!((inside.count, inside.mean, inside.stddev), (8, Some(5.0), Some(2.0)));
         assert_eq!((inside.median, inside.modes), (Some(4), vec![4]));
-        let nothing = Inside::of(&[]);
+        let nothing = Inside::from_bins(&[]);
         assert_eq!(
             (nothing.count, nothing.mean, nothing.median, nothing.stddev),
             (0, None, None, None)
         );
-        assert_eq!(Inside::of(&[(3, 2), (8, 2)]).modes, [3, 8]);
+        assert_eq!(Inside::from_bins(&[(3, 2), (8, 2)]).modes, [3, 8]);
     }
 }

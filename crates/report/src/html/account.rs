@@ -13,7 +13,7 @@ const PER_DECADE: f64 = 24.0;
 
 /// Data of the script: the parts, and each accounted series.
 #[derive(Default, Serialize)]
-pub struct AccountData {
+pub(crate) struct AccountData {
     parts: Vec<PartData>,
     series: Vec<Divided>,
 }
@@ -38,15 +38,17 @@ struct Divided {
 
 impl AccountData {
     /// The data of all accounted series.
-    pub fn of(content: &PageSeries<'_>) -> AccountData {
-        let known = content
+    pub(crate) fn from_content(content: &PageSeries<'_>) -> AccountData {
+        let accounted_series = content
             .lines
             .iter()
             .enumerate()
-            .filter_map(|(k, line)| Some((k, line, line.series.account.known()?)));
-        let divided = known.map(|(series, line, account)| divided(series, line, account));
-        let parts =
-            MAIN_PARTS.iter().map(|part| PartData { title: part.words(), style: style(*part) });
+            .filter_map(|(k, line)| Some((k, line, line.series.account.known_value()?)));
+        let divided =
+            accounted_series.map(|(series, line, account)| divide_account(series, line, account));
+        let parts = MAIN_PARTS
+            .iter()
+            .map(|part| PartData { title: part.words(), style: style_of_cause(*part) });
         AccountData {
             parts: parts.collect(),
             series: divided.filter(|divided| !divided.columns.is_empty()).collect(),
@@ -54,14 +56,14 @@ impl AccountData {
     }
 
     /// The number of plots.
-    pub fn plots(&self) -> usize {
+    pub(crate) fn plot_count(&self) -> usize {
         usize::from(!self.series.is_empty())
     }
 }
 
-fn divided(series: usize, line: &SeriesLine<'_>, account: &SeriesAccount) -> Divided {
+fn divide_account(series: usize, line: &SeriesLine<'_>, account: &SeriesAccount) -> Divided {
     let mut columns: Vec<Vec<u64>> = Vec::new();
-    for (edge, bucket) in account.account.buckets() {
+    for (edge, bucket) in account.account.occupied_buckets() {
         let number = ((edge.max(1) as f64).log10() * PER_DECADE).floor() as u64;
         if columns.last().is_none_or(|last| last[0] != number) {
             columns.push([number, 0].into_iter().chain(vec![0; MAIN_PARTS.len()]).collect());
@@ -79,7 +81,7 @@ fn divided(series: usize, line: &SeriesLine<'_>, account: &SeriesAccount) -> Div
 }
 
 /// The style of a cause: related causes share a hue; those that no account names are as unknown.
-pub fn style(part: CauseKind) -> CurveStyle {
+pub(crate) fn style_of_cause(part: CauseKind) -> CurveStyle {
     let (hue, strength) = match part {
         CauseKind::TimerIrqDelay => (0, 100),
         CauseKind::TimerSlack => (0, 30),
@@ -110,7 +112,7 @@ pub fn style(part: CauseKind) -> CurveStyle {
 
 /// The dominant parts of each band, one row per band and series; `None` if no accounting was
 /// requested.
-pub fn table(content: &PageSeries<'_>) -> Option<Table> {
+pub(crate) fn account_table(content: &PageSeries<'_>) -> Option<Table> {
     let series = content.lines.iter().map(|line| (line.full.clone(), &line.summary.account));
-    crate::tables::account::table(series).map(Table::from)
+    crate::tables::account::account_table(series).map(Table::from)
 }

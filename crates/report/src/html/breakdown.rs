@@ -4,14 +4,16 @@
 use super::picture::{Focus, ItemStyle, LaneItem, LaneKind, Material, Picture, PictureLane};
 use super::recording::InWindows;
 use super::table::{Cell, Column, Table};
-use super::text::name;
-use crate::format::{count, counted, micros, percent, span};
+use super::text::format_name;
+use crate::format::{count_text, count_with_noun, micros_text, percent_text, span_text};
 use crate::remedies::{self, RemedyEvidence, Rules};
-use crate::sentence::explain::{blamed, paragraph, reasons, share, title, who};
+use crate::sentence::explain::{
+    cause_title, culprit_name, format_culprit, group_reasons, sample_paragraph, share_of_latency,
+};
 use crate::tables;
 use punctual_core::{CauseKind, Finding, Names, Nanos, Tid};
-use punctual_explain::answer::{blames, first_of_each};
-use punctual_explain::explain::{Cause, Explanation, Ranking, StartKind, rank};
+use punctual_explain::answer::{collect_blames, first_of_each};
+use punctual_explain::explain::{Cause, Explanation, Ranking, StartKind, rank_culprits};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::{Coverage, Interrupt, LaneWindows, Tracker};
 use punctual_explain::{Explained, Explanations};
@@ -75,30 +77,33 @@ struct RemedyText {
 impl Breakdown {
     /// The breakdown of the explained samples of a bundle, with the result of `punctual check` on
     /// that system; `None` without samples.
-    pub fn of(all: &Explanations, check: Option<&serde_json::Value>) -> Option<Breakdown> {
+    pub fn from_explanations(
+        all: &Explanations,
+        check: Option<&serde_json::Value>,
+    ) -> Option<Breakdown> {
         if all.samples.is_empty() {
             return None;
         }
         let names = &all.names;
         // The longest samples of all series first, and only the first of each incident.
         let mut latest = first_of_each(&all.samples);
-        let ranking = rank(latest.iter().map(|one| &one.explanation), names, Nanos::ZERO);
+        let ranking = rank_culprits(latest.iter().map(|one| &one.explanation), names, Nanos::ZERO);
         latest.sort_by_key(|one| std::cmp::Reverse(one.explanation.latency()));
-        let shown = &latest[..latest.len().min(SHOWN_SAMPLES)];
-        let coverage = Coverage::of(&all.recorded, names);
+        let shown_samples = &latest[..latest.len().min(SHOWN_SAMPLES)];
+        let coverage = Coverage::from_recording(&all.recorded, names);
         Some(Breakdown {
-            culprits: culprits(&ranking),
-            advice: advices(all, &ranking, &Rules::of(check)),
-            samples: shown
+            culprits: culprit_table(&ranking),
+            advice: collect_advice(all, &ranking, &Rules::from_document(check)),
+            samples: shown_samples
                 .iter()
                 .enumerate()
-                .map(|(k, one)| sample(one, names, k < OPEN))
+                .map(|(k, one)| describe_sample(one, names, k < OPEN))
                 .collect(),
-            pictures: shown.iter().map(|one| picture(one, names, &coverage)).collect(),
+            pictures: shown_samples.iter().map(|one| draw_picture(one, names, &coverage)).collect(),
             findings: all.findings.clone(),
-            not_shown: latest.len() - shown.len(),
+            not_shown: latest.len() - shown_samples.len(),
             ranking,
-            causes: causes(&all.samples),
+            causes: main_cause_by_sample(&all.samples),
         })
     }
 
@@ -107,7 +112,7 @@ impl Breakdown {
     }
 
     /// The main causes of the explained samples.
-    pub fn causes(&self) -> impl Iterator<Item = CauseKind> {
+    pub(crate) fn main_causes(&self) -> impl Iterator<Item = CauseKind> {
         self.causes.values().flat_map(|of| of.values().copied())
     }
 
@@ -124,12 +129,14 @@ impl Breakdown {
 }
 
 /// The cause with the longest total of its parts, for each sample.
-fn causes(samples: &[Explained]) -> HashMap<(String, String), HashMap<i64, CauseKind>> {
+fn main_cause_by_sample(
+    samples: &[Explained],
+) -> HashMap<(String, String), HashMap<i64, CauseKind>> {
     let mut causes: HashMap<_, HashMap<_, _>> = HashMap::new();
     for one in samples {
         let mut times: BTreeMap<CauseKind, Nanos> = BTreeMap::new();
         for part in &one.explanation.parts {
-            *times.entry(part.cause.kind()).or_default() += part.span();
+            *times.entry(part.cause.kind()).or_default() += part.duration();
         }
         if let Some((kind, _)) = times.into_iter().max_by_key(|(_, time)| *time) {
             let series = (one.phase.clone(), one.series.clone());
@@ -140,13 +147,13 @@ fn causes(samples: &[Explained]) -> HashMap<(String, String), HashMap<i64, Cause
 }
 
 /// A name, or empty if the cause needs none.
-fn shown(who: &str) -> String {
-    if who.is_empty() { String::new() } else { name(who) }
+fn name_unless_empty(who: &str) -> String {
+    if who.is_empty() { String::new() } else { format_name(who) }
 }
 
 /// The input of the templates.
 #[derive(Serialize)]
-pub struct BreakdownSection {
+pub(crate) struct BreakdownSection {
     /// The label of the bundle; empty if there is only one.
     label: String,
     /// `2,178 µs of 3 worst samples`.
@@ -164,19 +171,25 @@ pub struct BreakdownSection {
 impl BreakdownSection {
     /// The section of a bundle; its pictures are `pictures` consecutive ones from index `picture`
     /// on.
-    pub fn of(
+    pub(crate) fn from_breakdown(
         breakdown: &Breakdown,
         label: String,
         picture: usize,
         pictures: usize,
     ) -> BreakdownSection {
         let Breakdown { ranking, culprits, advice, samples, not_shown, .. } = breakdown;
-        let sum =
-            format!("{} µs of {}", micros(ranking.latency), counted(ranking.samples, "sample"));
+        let sum = format!(
+            "{} µs of {}",
+            micros_text(ranking.latency),
+            count_with_noun(ranking.samples, "sample")
+        );
         let not_shown = if *not_shown == 0 {
             String::new()
         } else {
-            format!("{} are in the table only.", counted(*not_shown as u64, "further sample"))
+            format!(
+                "{} are in the table only.",
+                count_with_noun(*not_shown as u64, "further sample")
+            )
         };
         BreakdownSection {
             label,
@@ -191,55 +204,59 @@ impl BreakdownSection {
     }
 }
 
-fn series(one: &Explained) -> String {
+fn series_title(one: &Explained) -> String {
     if one.phase.is_empty() {
-        name(&one.series)
+        format_name(&one.series)
     } else {
-        name(&format!("{}/{}", one.phase, one.series))
+        format_name(&format!("{}/{}", one.phase, one.series))
     }
 }
 
-fn heading(one: &Explained) -> String {
+fn sample_heading(one: &Explained) -> String {
     let kind = if one.explanation.interval.kind == StartKind::Timer { "latency " } else { "" };
-    format!("{kind}{}: {}", span(one.explanation.latency()), series(one))
+    format!("{kind}{}: {}", span_text(one.explanation.latency()), series_title(one))
 }
 
-fn sample(one: &Explained, names: &Names, open: bool) -> BreakdownSample {
+fn describe_sample(one: &Explained, names: &Names, open: bool) -> BreakdownSample {
     let explanation = &one.explanation;
-    let mut by_time = reasons(explanation);
+    let mut by_time = group_reasons(explanation);
     by_time.sort_by_key(|reason| std::cmp::Reverse(reason.time));
     let mostly = by_time.first().map_or(String::new(), |reason| {
-        let who = who(reason.part.cause, reason.part.prio, names);
-        let share = percent(share(reason.time, explanation.latency()));
-        name(&format!(
+        let who = format_culprit(reason.part.cause, reason.part.prio, names);
+        let share = percent_text(share_of_latency(reason.time, explanation.latency()));
+        format_name(&format!(
             "{share} {}{}{who}",
-            title(reason.part.cause),
+            cause_title(reason.part.cause),
             if who.is_empty() { "" } else { ": " }
         ))
     });
     let row = |reason: &crate::sentence::explain::PartsReason<'_>| {
-        let share = share(reason.time, explanation.latency());
+        let share = share_of_latency(reason.time, explanation.latency());
         let evidence: usize = reason.part.evidence.len();
         vec![
             Cell {
-                swatch: Some(look(reason.part.cause).number()),
-                ..Cell::text(title(reason.part.cause))
+                swatch: Some(style_of_culprit(reason.part.cause).number()),
+                ..Cell::text(cause_title(reason.part.cause))
             },
-            Cell::text(shown(&who(reason.part.cause, reason.part.prio, names))),
+            Cell::text(name_unless_empty(&format_culprit(
+                reason.part.cause,
+                reason.part.prio,
+                names,
+            ))),
             Cell {
                 exact: Some(format!("{} ns", reason.time.ns())),
                 sort: Some(reason.time.ns() as f64),
-                ..Cell::text(micros(reason.time))
+                ..Cell::text(micros_text(reason.time))
             },
-            Cell { bar: Some(share), sort: Some(share), ..Cell::text(percent(share)) },
-            Cell { sort: Some(reason.parts as f64), ..Cell::text(count(reason.parts)) },
-            Cell { sort: Some(evidence as f64), ..Cell::text(count(evidence as u64)) },
+            Cell { bar: Some(share), sort: Some(share), ..Cell::text(percent_text(share)) },
+            Cell { sort: Some(reason.parts as f64), ..Cell::text(count_text(reason.parts)) },
+            Cell { sort: Some(evidence as f64), ..Cell::text(count_text(evidence as u64)) },
         ]
     };
     let reasons = Table {
         caption: format!(
             "The parts of {} ns: they add up.",
-            count(explanation.latency().ns().unsigned_abs())
+            count_text(explanation.latency().ns().unsigned_abs())
         ),
         columns: vec![
             Column::text("Cause"),
@@ -252,50 +269,50 @@ fn sample(one: &Explained, names: &Names, open: bool) -> BreakdownSample {
         rows: by_time.iter().take(REASONS).map(row).collect(),
         sortable: false,
     };
-    let paragraph = paragraph(explanation, names, &one.events);
+    let paragraph = sample_paragraph(explanation, names, &one.events);
     BreakdownSample {
-        title: heading(one),
+        title: sample_heading(one),
         mostly,
         paragraph,
-        band: band(explanation, names),
+        band: draw_band(explanation, names),
         reasons,
         open,
     }
 }
 
 /// The parts as segments of a band from 0 to 100; if there are too many, the longest.
-fn band(explanation: &Explanation, names: &Names) -> Vec<BandSegment> {
+fn draw_band(explanation: &Explanation, names: &Names) -> Vec<BandSegment> {
     let whole = explanation.latency().ns().max(1) as f64;
     let mut longest: Vec<usize> = (0..explanation.parts.len()).collect();
-    longest.sort_by_key(|place| std::cmp::Reverse(explanation.parts[*place].span()));
+    longest.sort_by_key(|place| std::cmp::Reverse(explanation.parts[*place].duration()));
     longest.truncate(BAND);
     longest.sort_unstable();
     let segment = |place: usize| {
         let part = &explanation.parts[place];
-        let who = who(part.cause, part.prio, names);
+        let who = format_culprit(part.cause, part.prio, names);
         let label_text = format!(
             "{}: {} µs{}{who}",
-            title(part.cause),
-            micros(part.span()),
+            cause_title(part.cause),
+            micros_text(part.duration()),
             if who.is_empty() { "" } else { ", " }
         );
         let x = (part.from - explanation.interval.due).ns() as f64 / whole * 100.0;
         BandSegment {
-            x: round(x),
-            width: round(part.span().ns() as f64 / whole * 100.0),
-            look: look(part.cause).number(),
-            label_text: name(&label_text),
+            x: round_percent(x),
+            width: round_percent(part.duration().ns() as f64 / whole * 100.0),
+            look: style_of_culprit(part.cause).number(),
+            label_text: format_name(&label_text),
         }
     };
     longest.into_iter().map(segment).collect()
 }
 
-fn round(percent: f64) -> f64 {
+fn round_percent(percent: f64) -> f64 {
     (percent * 1_000.0).round() / 1_000.0
 }
 
 /// The style of a cause in bands and pictures.
-pub fn look(cause: Cause) -> ItemStyle {
+pub(crate) fn style_of_culprit(cause: Cause) -> ItemStyle {
     ItemStyle::Cause(match cause {
         Cause::Steal | Cause::Hardware => 0,
         Cause::TimerIrqDelay { .. } | Cause::CpuStall { .. } | Cause::TimerSlack => 1,
@@ -322,11 +339,11 @@ pub fn look(cause: Cause) -> ItemStyle {
 }
 
 /// The timeline around a sample, with its parts above it.
-fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
+fn draw_picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
     let late = one.explanation.interval;
     let labels = if late.kind == StartKind::Timer { ("due", "woke") } else { ("begin", "end") };
     let focus = Focus {
-        title: heading(one),
+        title: sample_heading(one),
         tid: Some(late.tid).filter(|tid| *tid != Tid::IDLE),
         from: (late.due, labels.0),
         to: (late.woke.max(late.due), labels.1),
@@ -340,7 +357,7 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
         ended: to,
         ..coverage.clone()
     };
-    let gaps = Gaps::of(one.events.iter().copied());
+    let gaps = Gaps::from_events(one.events.iter().copied());
     let mut tracker = Tracker::new(coverage, gaps, LaneWindows::new([(from, to)]));
     let mut marks = InWindows::new(names, &[(from, to)]);
     for event in &one.events {
@@ -350,23 +367,23 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
     let lanes = tracker.finish().0.finish().into_iter().next().unwrap_or_default();
     let (marks, left_out) = marks.finish().into_iter().next().unwrap_or_default();
     let material = Material { lanes: &lanes, marks: &marks, names, series: &[], left_out };
-    let mut picture = Picture::of(&focus, &material, MAX_ITEMS);
+    let mut picture = Picture::from_material(&focus, &material, MAX_ITEMS);
     let mut items = Vec::new();
     for part in &one.explanation.parts {
-        let word = picture.word(title(part.cause));
-        let who = who(part.cause, part.prio, names);
+        let word = picture.intern_word(cause_title(part.cause));
+        let who = format_culprit(part.cause, part.prio, names);
         let mut details = Vec::new();
         if !who.is_empty() {
-            details.push(("who", name(&who)));
+            details.push(("who", format_name(&who)));
         }
         details.extend(part.cpu.map(|cpu| ("CPU", cpu.to_string())));
         details.push(("evidence (events)", part.evidence.len().to_string()));
-        let (from, length) = ((part.from - late.due).ns(), part.span().ns());
+        let (from, length) = ((part.from - late.due).ns(), part.duration().ns());
         items.push(LaneItem {
             from,
             length,
             row: 0,
-            look: look(part.cause),
+            look: style_of_culprit(part.cause),
             word,
             value: None,
             details,
@@ -376,31 +393,37 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
     picture
 }
 
-fn culprits(ranking: &Ranking) -> Table {
-    let heading = format!("Culprits of {}, by time", counted(ranking.samples, "sample"));
-    let mut table = Table::from(tables::culprits::table(heading, ranking));
+fn culprit_table(ranking: &Ranking) -> Table {
+    let heading = format!("Culprits of {}, by time", count_with_noun(ranking.samples, "sample"));
+    let mut table = Table::from(tables::culprits::culprit_table(heading, ranking));
     for (row, culprit) in table.rows.iter_mut().zip(&ranking.culprits) {
-        row[0].swatch = Some(look(culprit.cause).number());
+        row[0].swatch = Some(style_of_culprit(culprit.cause).number());
     }
     table
 }
 
-fn advices(all: &Explanations, ranking: &Ranking, rules: &Rules) -> Vec<RemedyText> {
-    let causes = blames(ranking, &first_of_each(&all.samples), None, &all.names);
+fn collect_advice(all: &Explanations, ranking: &Ranking, rules: &Rules) -> Vec<RemedyText> {
+    let causes = collect_blames(ranking, &first_of_each(&all.samples), None, &all.names);
     let one = |advice: remedies::Advice| {
         let culprit = &ranking.culprits[advice.place];
-        let who = blamed(culprit);
-        let about =
-            format!("{}{}{who}", title(culprit.cause), if who.is_empty() { "" } else { ": " });
+        let who = culprit_name(culprit);
+        let about = format!(
+            "{}{}{who}",
+            cause_title(culprit.cause),
+            if who.is_empty() { "" } else { ": " }
+        );
         let rule = |rule: remedies::Matching| {
             (
                 rule.id.to_owned(),
-                rule.message.map(|sentences| name(&sentences)).unwrap_or_default(),
-                rule.fix.map(|fix| name(&fix)),
+                rule.message.map(|sentences| format_name(&sentences)).unwrap_or_default(),
+                rule.fix.map(|fix| format_name(&fix)),
             )
         };
         let rules = advice.rules.into_iter().map(rule).collect();
-        RemedyText { about: name(&about), text: advice.text, rules }
+        RemedyText { about: format_name(&about), text: advice.text, rules }
     };
-    remedies::of(&causes, &RemedyEvidence::of(all, rules)).into_iter().map(one).collect()
+    remedies::find_remedies(&causes, &RemedyEvidence::from_explanations(all, rules))
+        .into_iter()
+        .map(one)
+        .collect()
 }

@@ -2,13 +2,13 @@
 //! glance. Drawn without a script.
 
 use super::curve::Curve;
-use super::drawing::{Area, AxisTick, CountAxis, PlotAxis, columns, path};
-use super::embedded::limits;
+use super::drawing::{Area, AxisTick, CountAxis, PlotAxis, column_peaks, step_path};
+use super::embedded::latency_limits;
 use super::gather::{PageSeries, SeriesLine};
 use super::of_cpu::OfCpu;
 use super::scale::Scale;
-use super::text::name;
-use crate::format::{counted, micros, short_count, span};
+use super::text::format_name;
+use crate::format::{count_with_noun, micros_text, short_count, span_text};
 use punctual_core::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const APART: (f64, f64) = (46.0, 22.0);
 
 /// All small histograms, with their common axes.
 #[derive(Serialize)]
-pub struct Multiples {
+pub(crate) struct Multiples {
     sets: Vec<Set>,
     width: f64,
     height: f64,
@@ -59,31 +59,34 @@ struct Panel {
 }
 
 /// All measures with samples of several CPUs; `None` if there are none.
-pub fn multiples(content: &PageSeries<'_>, scale: &Scale) -> Option<Multiples> {
-    let mut sets = sets(content);
+pub(crate) fn draw_multiples(content: &PageSeries<'_>, scale: &Scale) -> Option<Multiples> {
+    let mut sets = collect_sets(content);
     let left_out = thin_out(&mut sets);
-    let all = || sets.iter().flat_map(|(_, cpus)| cpus);
-    let max = all().map(|of| of.max.ns()).max()?;
-    let curves: Vec<Curve> = all().map(|of| of.curve.reduced(BINS)).collect();
+    let cpus_of_sets = || sets.iter().flat_map(|(_, cpus)| cpus);
+    let max = cpus_of_sets().map(|of| of.max.ns()).max()?;
+    let curves: Vec<Curve> = cpus_of_sets().map(|of| of.curve.reduce_to(BINS)).collect();
     let widest = curves.iter().map(|curve| curve.body_width).max().unwrap_or(1);
     let scale = Scale { width: scale.width.max(widest), max: max.max(1), ..*scale };
-    let axis = PlotAxis::of(&scale, &curves);
-    let shown: Vec<Vec<Option<u64>>> =
-        curves.iter().map(|curve| columns(curve, scale.width, &axis, COLUMNS)).collect();
-    let counts = CountAxis::of(&shown);
+    let axis = PlotAxis::from_curves(&scale, &curves);
+    let column_counts: Vec<Vec<Option<u64>>> =
+        curves.iter().map(|curve| column_peaks(curve, scale.width, &axis, COLUMNS)).collect();
+    let counts = CountAxis::from_columns(&column_counts);
     let x = |share: f64| PLOT.left + share * (PLOT.right - PLOT.left);
     let y = |number: u64| counts.y(number as f64, &PLOT);
-    let x_tick = |ns: f64| AxisTick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) };
+    let x_tick = |ns: f64| AxisTick {
+        at: x(axis.relative_position(ns)),
+        label: span_text(Nanos(ns as i64)),
+    };
     let y_tick = |n: f64| AxisTick { at: counts.y(n, &PLOT), label: short_count(n as u64) };
-    let limits = limits(content).into_iter().map(|limit| limit as f64);
-    let mut drawn = shown.iter().map(|columns| path(columns, x, y, PLOT.bottom));
+    let limits = latency_limits(content).into_iter().map(|limit| limit as f64);
+    let mut drawn = column_counts.iter().map(|columns| step_path(columns, x, y, PLOT.bottom));
     let is_only = sets.len() == 1;
     let set = |(title, cpus): &(String, Vec<OfCpu>)| {
         let largest = cpus.iter().map(|of| of.max).max();
         let panel = |of: &OfCpu| Panel {
             cpu: of.cpu,
-            max: micros(of.max),
-            samples: counted(of.count, "sample"),
+            max: micros_text(of.max),
+            samples: count_with_noun(of.count, "sample"),
             is_largest: Some(of.max) == largest,
             d: drawn.next().unwrap_or_default(),
         };
@@ -95,20 +98,20 @@ pub fn multiples(content: &PageSeries<'_>, scale: &Scale) -> Option<Multiples> {
         width: WIDTH,
         height: HEIGHT,
         plot: PLOT,
-        x_ticks: spaced(regular(axis.ticks()).into_iter().map(x_tick), APART.0),
-        y_ticks: spaced(counts.decades().map(y_tick), APART.1),
+        x_ticks: space_ticks(prefer_powers_of_ten(axis.ticks()).into_iter().map(x_tick), APART.0),
+        y_ticks: space_ticks(counts.decades().map(y_tick), APART.1),
         limits: limits
             .filter(|limit| *limit < axis.end())
-            .map(|limit| x(axis.share(limit)))
+            .map(|limit| x(axis.relative_position(limit)))
             .collect(),
-        per: span(Nanos(scale.width)),
+        per: span_text(Nanos(scale.width)),
         left_out,
-        unit: content.timebase.unit("µs"),
+        unit: content.timebase.format_unit("µs"),
     })
 }
 
 /// Only the powers of ten, if there are several.
-fn regular(ticks: Vec<f64>) -> Vec<f64> {
+fn prefer_powers_of_ten(ticks: Vec<f64>) -> Vec<f64> {
     let is_power = |ns: &f64| (ns.log10() - ns.log10().round()).abs() < 1e-9;
     let powers: Vec<f64> = ticks.iter().copied().filter(is_power).collect();
     if powers.len() > 1 { powers } else { ticks }
@@ -117,11 +120,11 @@ fn regular(ticks: Vec<f64>) -> Vec<f64> {
 /// A series that was measured on this CPU only; `None` if it has no samples.
 fn of_line(cpu: u32, line: &SeriesLine<'_>) -> Option<OfCpu> {
     let data = &line.series.state.data;
-    Some(OfCpu { cpu, curve: line.curve.clone(), count: data.count(), max: data.max? })
+    Some(OfCpu { cpu, curve: line.curve.clone(), count: data.sample_count(), max: data.max? })
 }
 
 /// The ticks that leave room for their labels.
-fn spaced(ticks: impl Iterator<Item = AxisTick>, apart: f64) -> Vec<AxisTick> {
+fn space_ticks(ticks: impl Iterator<Item = AxisTick>, apart: f64) -> Vec<AxisTick> {
     let mut kept: Vec<AxisTick> = Vec::new();
     for tick in ticks {
         if kept.last().is_none_or(|last| (tick.at - last.at).abs() >= apart) {
@@ -133,29 +136,30 @@ fn spaced(ticks: impl Iterator<Item = AxisTick>, apart: f64) -> Vec<AxisTick> {
 
 /// A set for each measure with a thread on each of several CPUs, and for each series of a thread
 /// that ran on several: its title, and its CPUs, ascending.
-fn sets(content: &PageSeries<'_>) -> Vec<(String, Vec<OfCpu>)> {
+fn collect_sets(content: &PageSeries<'_>) -> Vec<(String, Vec<OfCpu>)> {
     let mut sets: Vec<(String, Vec<OfCpu>)> = Vec::new();
     let mut pinned: BTreeMap<(usize, &str, String), Vec<OfCpu>> = BTreeMap::new();
     for line in &content.lines {
         let meta = &line.series.meta;
-        let own = meta.cpus.first().filter(|_| meta.cpus.len() == 1);
+        let only_cpu = meta.cpus.first_cpu().filter(|_| meta.cpus.len() == 1);
         if line.cpus.len() > 1 {
             sets.push((line.full.clone(), line.cpus.clone()));
-        } else if let Some(cpu) = own.and_then(|cpu| u32::try_from(cpu).ok())
+        } else if let Some(cpu) = only_cpu.and_then(|cpu| u32::try_from(cpu).ok())
             && let Some((before, after)) = around_cpu(&meta.name, cpu)
             && !after.starts_with(|next: char| next.is_ascii_digit())
         {
-            let others = format!("{}{after}", before.trim_end_matches('/'));
-            let others = others.trim_start_matches('/').to_owned();
-            let of = pinned.entry((line.group, &meta.measure, others)).or_default();
-            of.extend(of_line(cpu, line));
+            let joined_name = format!("{}{after}", before.trim_end_matches('/'));
+            let name_without_cpu = joined_name.trim_start_matches('/').to_owned();
+            let pinned_cpus =
+                pinned.entry((line.group, &meta.measure, name_without_cpu)).or_default();
+            pinned_cpus.extend(of_line(cpu, line));
         }
     }
     for ((group, _, others), mut cpus) in pinned {
         cpus.sort_by_key(|of| of.cpu);
         let group = content.groups.get(group).filter(|_| content.groups.len() > 1);
         let group = group.map(|group| group.name.clone());
-        let names = group.into_iter().chain((!others.is_empty()).then(|| name(&others)));
+        let names = group.into_iter().chain((!others.is_empty()).then(|| format_name(&others)));
         sets.push((names.collect::<Vec<_>>().join(" · "), cpus));
     }
     sets.retain(|(_, cpus)| cpus.len() > 1);
@@ -172,7 +176,7 @@ fn around_cpu(name: &str, cpu: u32) -> Option<(&str, &str)> {
 /// removed.
 fn thin_out(sets: &mut Vec<(String, Vec<OfCpu>)>) -> usize {
     let mut longest: Vec<Nanos> = sets.iter().flat_map(|(_, of)| of).map(|of| of.max).collect();
-    let all = longest.len();
+    let cpu_count = longest.len();
     longest.sort_unstable_by(|a, b| b.cmp(a));
     let Some(least) = longest.get(DRAWINGS).copied() else { return 0 };
     let mut room = DRAWINGS - longest.iter().filter(|max| **max > least).count();
@@ -184,7 +188,7 @@ fn thin_out(sets: &mut Vec<(String, Vec<OfCpu>)>) -> usize {
         });
     }
     sets.retain(|(_, cpus)| !cpus.is_empty());
-    all - DRAWINGS
+    cpu_count - DRAWINGS
 }
 
 #[cfg(test)]
@@ -201,7 +205,7 @@ mod tests {
 
     #[test]
     fn of_too_many_cpus_those_with_the_longest_latencies_are_shown() {
-        let of = |cpu: u32| OfCpu::of(cpu, vec![i64::from(cpu % 100) * 1_000], 1_000);
+        let of = |cpu: u32| OfCpu::from_latencies(cpu, vec![i64::from(cpu % 100) * 1_000], 1_000);
         let mut sets = vec![("a".to_owned(), (0..100).map(of).collect::<Vec<_>>())];
         let left_out = thin_out(&mut sets);
         let kept: Vec<u32> = sets[0].1.iter().map(|of| of.cpu).collect();

@@ -31,21 +31,22 @@ pub struct Curve {
 /// Bins of one width for JavaScript: `[width, [step, count, step, count, …]]`; steps are the
 /// distances from `low / width` of the previous bin (first bin: from 0).
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct BinRun(pub i64, pub Vec<u64>);
+pub(crate) struct BinRun(pub i64, pub Vec<u64>);
 
 impl Curve {
-    pub fn of(data: &SeriesData) -> Curve {
+    pub(crate) fn from_data(data: &SeriesData) -> Curve {
         let width = data.exact.resolution.ns();
-        let exact = data.exact.occupied().map(|(low, count)| Bin { low: low.ns(), width, count });
+        let exact =
+            data.exact.occupied_bins().map(|(low, count)| Bin { low: low.ns(), width, count });
         let mut bins: Vec<Bin> = exact.collect();
-        bins.extend(beyond(data));
+        bins.extend(bins_beyond_range(data));
         Curve { resolution: width, body_width: width, bins, negative: data.exact.below }
     }
 
     /// About `limit` bins at most: the upper half of that number is unchanged, bins below are
     /// merged into wider ones. The total is unchanged; a bin with one sample is still a bin with at
     /// least one.
-    pub(crate) fn reduced(&self, limit: usize) -> Curve {
+    pub(crate) fn reduce_to(&self, limit: usize) -> Curve {
         let limit = limit.max(8);
         if self.bins.len() <= limit {
             return self.clone();
@@ -55,14 +56,14 @@ impl Curve {
             (0..).flat_map(|decade| [2, 5, 10].map(|step| step * 10i64.saturating_pow(decade)));
         let candidates = widths.map(|factor| self.resolution.saturating_mul(factor));
         let merged = candidates
-            .map(|width| (width, widened(body, width)))
+            .map(|width| (width, widen_bins(body, width)))
             .find(|(_, bins)| bins.len() <= limit / 2);
-        let (body_width, mut bins) = merged.unwrap_or((i64::MAX, widened(body, i64::MAX)));
+        let (body_width, mut bins) = merged.unwrap_or((i64::MAX, widen_bins(body, i64::MAX)));
         bins.extend(tail);
         Curve { resolution: self.resolution, body_width, bins, negative: self.negative }
     }
 
-    pub fn runs(&self) -> Vec<BinRun> {
+    pub(crate) fn to_runs(&self) -> Vec<BinRun> {
         let mut runs = Vec::new();
         for bins in self.bins.chunk_by(|a, b| a.width == b.width) {
             let width = bins[0].width;
@@ -82,12 +83,12 @@ impl Curve {
 
 /// The bins beyond the exact range, from the histogram of the whole (each within 0.1 %): its upper
 /// bins, with as many samples as the exact histogram counted above its range.
-fn beyond(data: &SeriesData) -> Vec<Bin> {
+fn bins_beyond_range(data: &SeriesData) -> Vec<Bin> {
     let mut missing = data.exact.above;
     if missing == 0 {
         return Vec::new();
     }
-    let end = data.exact.end().ns().max(0) as u64;
+    let end = data.exact.upper_end().ns().max(0) as u64;
     let upper = data.whole.iter_recorded().filter(|step| step.value_iterated_to() >= end);
     let mut bins: Vec<Bin> = upper
         .map(|step| {
@@ -106,7 +107,7 @@ fn beyond(data: &SeriesData) -> Vec<Bin> {
 }
 
 /// The same samples in bins of `width`.
-pub fn widened(bins: &[Bin], width: i64) -> Vec<Bin> {
+pub(crate) fn widen_bins(bins: &[Bin], width: i64) -> Vec<Bin> {
     let mut wide: Vec<Bin> = Vec::new();
     for bin in bins {
         let low = bin.low.div_euclid(width) * width;
@@ -119,17 +120,17 @@ pub fn widened(bins: &[Bin], width: i64) -> Vec<Bin> {
 }
 
 /// The sum of several curves.
-pub fn merged<'a>(curves: impl IntoIterator<Item = &'a Curve>) -> Curve {
-    let mut all = Curve { resolution: 1, body_width: 1, bins: Vec::new(), negative: 0 };
+pub(crate) fn merge_curves<'a>(curves: impl IntoIterator<Item = &'a Curve>) -> Curve {
+    let mut sum = Curve { resolution: 1, body_width: 1, bins: Vec::new(), negative: 0 };
     for curve in curves {
-        all.resolution = all.resolution.max(curve.resolution);
-        all.body_width = all.body_width.max(curve.body_width);
-        all.negative = all.negative.saturating_add(curve.negative);
-        all.bins.extend(&curve.bins);
+        sum.resolution = sum.resolution.max(curve.resolution);
+        sum.body_width = sum.body_width.max(curve.body_width);
+        sum.negative = sum.negative.saturating_add(curve.negative);
+        sum.bins.extend(&curve.bins);
     }
-    all.bins.sort_unstable_by_key(|bin| (bin.low, bin.width));
-    all.bins = widened(&all.bins, all.body_width);
-    all
+    sum.bins.sort_unstable_by_key(|bin| (bin.low, bin.width));
+    sum.bins = widen_bins(&sum.bins, sum.body_width);
+    sum
 }
 
 #[cfg(test)]
@@ -143,7 +144,7 @@ mod tests {
             SeriesShape { range: Nanos(range), resolution: Nanos(resolution), period: None };
         let mut data = SeriesData::new(shape);
         for (seq, latency) in latencies.into_iter().enumerate() {
-            data.record(
+            data.record_sample(
                 &Sample { seq: seq as u64, due: ClockNs(0), woke: ClockNs(latency), cpu: 0 },
                 0,
             );
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn outliers_beyond_the_range_are_on_the_curve() {
-        let curve = Curve::of(&data([5_000, 5_100, 99_999, 6_300_000, -3], 50_000, 1_000));
+        let curve = Curve::from_data(&data([5_000, 5_100, 99_999, 6_300_000, -3], 50_000, 1_000));
         let exact = Bin { low: 5_000, width: 1_000, count: 2 };
         assert_eq!(curve.bins[0], exact);
         assert_eq!(curve.bins.len(), 3);
@@ -165,8 +166,8 @@ mod tests {
 
     #[test]
     fn a_curve_is_written_as_steps() {
-        let curve = Curve::of(&data([5_000, 5_100, 9_000, 12_000], 50_000, 1_000));
-        assert_eq!(curve.runs(), [BinRun(1_000, vec![5, 2, 4, 1, 3, 1])]);
+        let curve = Curve::from_data(&data([5_000, 5_100, 9_000, 12_000], 50_000, 1_000));
+        assert_eq!(curve.to_runs(), [BinRun(1_000, vec![5, 2, 4, 1, 3, 1])]);
     }
 
     proptest! {
@@ -175,11 +176,11 @@ mod tests {
             latencies in proptest::collection::vec(-10i64..3_000_000, 1..400),
             limit in 1usize..200,
         ) {
-            let full = Curve::of(&data(latencies.iter().copied(), 1_000_000, 7));
+            let full = Curve::from_data(&data(latencies.iter().copied(), 1_000_000, 7));
             let total =
                 |curve: &Curve| curve.bins.iter().map(|b| b.count).sum::<u64>() + curve.negative;
             prop_assert_eq!(total(&full), latencies.len() as u64);
-            let reduced = full.reduced(limit);
+            let reduced = full.reduce_to(limit);
             prop_assert_eq!(total(&reduced), latencies.len() as u64);
             prop_assert!(reduced.bins.len() <= limit.max(8));
             prop_assert_eq!(reduced.bins.last(), full.bins.last());

@@ -2,8 +2,8 @@
 //! colour of its cause.
 
 use super::ReportInput;
-use super::account::style;
-use super::notes::measures;
+use super::account::style_of_cause;
+use super::notes::titled_measures;
 use super::style::CurveStyle;
 use crate::format;
 use punctual_bundle::meta::MeasureMeta;
@@ -20,7 +20,7 @@ const LONGEST: f64 = 3.2e16;
 
 /// The cycles of a thread.
 #[derive(Debug, Serialize)]
-pub struct CycleSection {
+pub(crate) struct CycleSection {
     thread: String,
     bands: Vec<Band>,
     key: Vec<LegendKey>,
@@ -59,24 +59,25 @@ struct CyclePart {
 }
 
 /// Sections of all threads that have such a table.
-pub fn sections(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<CycleSection> {
-    let all = measures(inputs, labels).into_iter();
-    all.filter_map(|(who, measure)| section(who, measure)).take(THREADS).collect()
+pub(crate) fn build_sections(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<CycleSection> {
+    let all_measures = titled_measures(inputs, labels).into_iter();
+    all_measures.filter_map(|(who, measure)| build_section(who, measure)).take(THREADS).collect()
 }
 
-fn section(thread: String, measure: &MeasureMeta) -> Option<CycleSection> {
+fn build_section(thread: String, measure: &MeasureMeta) -> Option<CycleSection> {
     let table = measure.notes.tables.iter().find(|table| table.name == TABLE)?;
-    let parts: Vec<CyclePart> = table.rows.iter().take(PARTS).filter_map(|row| part(row)).collect();
+    let parts: Vec<CyclePart> =
+        table.rows.iter().take(PARTS).filter_map(|row| parse_part(row)).collect();
     let whole = |cycle: usize| parts.iter().map(|part| part.ns[cycle]).sum::<f64>();
     let scale = whole(0).max(whole(1));
     if scale <= 0.0 {
         return None;
     }
-    let band = |(cycle, title): (usize, &'static str)| band(&parts, cycle, title, scale);
+    let band = |(cycle, title): (usize, &'static str)| draw_band(&parts, cycle, title, scale);
     let bands = ["a typical one", "the longest one"].into_iter().enumerate().map(band).collect();
     let mut key: Vec<LegendKey> = Vec::new();
     for part in &parts {
-        let one = LegendKey { title: part.cause.words(), style: style(part.cause) };
+        let one = LegendKey { title: part.cause.words(), style: style_of_cause(part.cause) };
         if !key.contains(&one) {
             key.push(one);
         }
@@ -84,7 +85,7 @@ fn section(thread: String, measure: &MeasureMeta) -> Option<CycleSection> {
     Some(CycleSection { thread, bands, key })
 }
 
-fn part(row: &[Cell]) -> Option<CyclePart> {
+fn parse_part(row: &[Cell]) -> Option<CyclePart> {
     let [Cell::Text(when), Cell::Text(cause), Cell::Number(typical), Cell::Number(longest), ..] =
         row
     else {
@@ -96,22 +97,23 @@ fn part(row: &[Cell]) -> Option<CyclePart> {
     Some(CyclePart { when: when.clone(), cause: *cause, ns })
 }
 
-fn band(parts: &[CyclePart], cycle: usize, title: &'static str, scale: f64) -> Band {
+fn draw_band(parts: &[CyclePart], cycle: usize, title: &'static str, scale: f64) -> Band {
     let (mut segments, mut at) = (Vec::new(), 0.0);
     let round = |ns: f64| (ns / scale * 100_000.0).round() / 1_000.0;
-    let micros = |ns: f64| format!("{} µs", format::micros(Nanos(ns as i64)));
+    let micros = |ns: f64| format!("{} µs", format::micros_text(Nanos(ns as i64)));
     for part in parts.iter().filter(|part| part.ns[cycle] > 0.0) {
         let ns = part.ns[cycle];
         segments.push(CycleSegment {
             x: round(at),
             width: round(ns),
-            style: style(part.cause),
+            style: style_of_cause(part.cause),
             label_text: format!("{}, {}: {}", part.when, part.cause.words(), micros(ns)),
         });
         at += ns;
     }
-    let all: Vec<&str> = segments.iter().map(|segment| segment.label_text.as_str()).collect();
-    Band { title, time: micros(at), description: all.join("; "), segments }
+    let label_texts: Vec<&str> =
+        segments.iter().map(|segment| segment.label_text.as_str()).collect();
+    Band { title, time: micros(at), description: label_texts.join("; "), segments }
 }
 
 #[cfg(test)]
@@ -128,7 +130,7 @@ mod tests {
             notes: Notes { tables: vec![table], ..Notes::default() },
             ..MeasureMeta::default()
         };
-        section("attached/servo".to_owned(), &measure)
+        build_section("attached/servo".to_owned(), &measure)
     }
 
     fn row(cause: &str, typical: f64, longest: f64) -> Vec<Cell> {

@@ -1,13 +1,13 @@
 //! The histograms as a small drawing without a script: for mail previews, browsers without script,
 //! and print.
 
-use super::curve::{Bin, Curve, merged, widened};
-use super::embedded::merges;
+use super::curve::{Bin, Curve, merge_curves, widen_bins};
+use super::embedded::has_too_many_curves;
 use super::gather::PageSeries;
 use super::scale::Scale;
 use super::style::{CurveStyle, DASHES};
-use super::text::clip;
-use crate::format::{short_count, span};
+use super::text::clip_text;
+use crate::format::{short_count, span_text};
 use punctual_bundle::Timebase;
 use punctual_core::Nanos;
 use serde::Serialize;
@@ -85,7 +85,7 @@ pub(super) struct CountAxis {
 
 impl CountAxis {
     /// An axis up to the highest of these columns.
-    pub(super) fn of(columns: &[Vec<Option<u64>>]) -> CountAxis {
+    pub(super) fn from_columns(columns: &[Vec<Option<u64>>]) -> CountAxis {
         let highest = columns.iter().flatten().flatten().copied().max().unwrap_or(1);
         CountAxis { floor: 0.5f64.log10(), ceiling: (highest as f64 * 1.3).log10().max(1.0) }
     }
@@ -103,7 +103,7 @@ impl CountAxis {
 }
 
 impl PlotAxis {
-    pub(super) fn of(scale: &Scale, curves: &[Curve]) -> PlotAxis {
+    pub(super) fn from_curves(scale: &Scale, curves: &[Curve]) -> PlotAxis {
         let lowest =
             curves.iter().filter_map(|c| c.bins.first()).map(|bin| bin.low).min().unwrap_or(0)
                 as f64;
@@ -122,7 +122,7 @@ impl PlotAxis {
     }
 
     /// The position of a latency on the axis, 0 to 1.
-    pub(super) fn share(&self, ns: f64) -> f64 {
+    pub(super) fn relative_position(&self, ns: f64) -> f64 {
         let share = if self.log {
             (ns.max(self.from) / self.from).ln() / (self.to / self.from).ln()
         } else {
@@ -135,9 +135,9 @@ impl PlotAxis {
         if self.log {
             let decades = (self.to / self.from).log10();
             let steps: &[f64] = if decades < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-            let all =
+            let round_values =
                 (0..19).flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
-            return all.filter(|ns| (self.from..=self.to).contains(ns)).collect();
+            return round_values.filter(|ns| (self.from..=self.to).contains(ns)).collect();
         }
         let rough = (self.to - self.from) / 7.0;
         let decade = 10f64.powf(rough.log10().floor());
@@ -151,8 +151,12 @@ impl PlotAxis {
 }
 
 /// Draws all curves, or one per group if there are many.
-pub fn draw(content: &PageSeries<'_>, curves: &[Curve], scale: &Scale) -> PlotDrawing {
-    let named: Vec<(String, Curve, CurveStyle)> = if merges(content) {
+pub(crate) fn draw_curves(
+    content: &PageSeries<'_>,
+    curves: &[Curve],
+    scale: &Scale,
+) -> PlotDrawing {
+    let named: Vec<(String, Curve, CurveStyle)> = if has_too_many_curves(content) {
         let of_group = |group| {
             content
                 .lines
@@ -162,7 +166,7 @@ pub fn draw(content: &PageSeries<'_>, curves: &[Curve], scale: &Scale) -> PlotDr
                 .map(|(_, c)| c)
         };
         let group = |(k, group): (usize, &super::gather::PhaseGroup)| {
-            (group.name.clone(), merged(of_group(k)), CurveStyle::nth(k))
+            (group.name.clone(), merge_curves(of_group(k)), CurveStyle::from_curve_index(k))
         };
         content.groups.iter().enumerate().map(group).collect()
     } else {
@@ -173,27 +177,31 @@ pub fn draw(content: &PageSeries<'_>, curves: &[Curve], scale: &Scale) -> PlotDr
             .map(|(line, curve)| (line.full.clone(), curve.clone(), line.style))
             .collect()
     };
-    let axis = PlotAxis::of(scale, curves);
-    let shown: Vec<Vec<Option<u64>>> =
-        named.iter().map(|(_, curve, _)| columns(curve, scale.width, &axis, COLUMNS)).collect();
+    let axis = PlotAxis::from_curves(scale, curves);
+    let column_counts: Vec<Vec<Option<u64>>> = named
+        .iter()
+        .map(|(_, curve, _)| column_peaks(curve, scale.width, &axis, COLUMNS))
+        .collect();
     let plot = Area { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom: HEIGHT - BOTTOM };
-    let counts = CountAxis::of(&shown);
+    let counts = CountAxis::from_columns(&column_counts);
     let y = |count: f64| counts.y(count, &plot);
     let x = |share: f64| plot.left + share * (plot.right - plot.left);
     let paths =
-        named.iter().zip(&shown).enumerate().map(|(k, ((name, _, style), columns))| PathOf {
-            name: clip(name, 52),
-            d: path(columns, x, |count| y(count as f64), plot.bottom),
-            hue: style.hue,
-            dash: DASHES[style.dash],
-            opacity: style.strength as f64 / 100.0,
-            legend_x: LEFT + (k % 2) as f64 * (WIDTH - LEFT) / 2.0,
-            legend_y: HEIGHT + 18.0 + (k / 2) as f64 * 18.0,
+        named.iter().zip(&column_counts).enumerate().map(|(k, ((name, _, style), columns))| {
+            PathOf {
+                name: clip_text(name, 52),
+                d: step_path(columns, x, |count| y(count as f64), plot.bottom),
+                hue: style.hue,
+                dash: DASHES[style.dash],
+                opacity: style.strength as f64 / 100.0,
+                legend_x: LEFT + (k % 2) as f64 * (WIDTH - LEFT) / 2.0,
+                legend_y: HEIGHT + 18.0 + (k / 2) as f64 * 18.0,
+            }
         });
-    let x_ticks = axis
-        .ticks()
-        .into_iter()
-        .map(|ns| AxisTick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) });
+    let x_ticks = axis.ticks().into_iter().map(|ns| AxisTick {
+        at: x(axis.relative_position(ns)),
+        label: span_text(Nanos(ns as i64)),
+    });
     let y_ticks = counts.decades().map(|n| AxisTick { at: y(n), label: short_count(n as u64) });
     let entries = named.len().min(NAMES).div_ceil(2) + usize::from(named.len() > NAMES);
     PlotDrawing {
@@ -208,15 +216,15 @@ pub fn draw(content: &PageSeries<'_>, curves: &[Curve], scale: &Scale) -> PlotDr
         right_title: String::new(),
         bands: Vec::new(),
         x_title: latency_title(content.timebase),
-        y_title: format!("samples per {}", span(Nanos(scale.width))),
+        y_title: format!("samples per {}", span_text(Nanos(scale.width))),
         description: format!(
             "Histogram of {} {}: samples per {} over latency, both from {} to {}; the figures are \
              in the summary table.",
             named.len(),
             if named.len() == 1 { "series" } else { "curves" },
-            span(Nanos(scale.width)),
-            span(Nanos(axis.from as i64)),
-            span(Nanos(scale.max)),
+            span_text(Nanos(scale.width)),
+            span_text(Nanos(axis.from as i64)),
+            span_text(Nanos(scale.max)),
         ),
         plot,
     }
@@ -224,19 +232,19 @@ pub fn draw(content: &PageSeries<'_>, curves: &[Curve], scale: &Scale) -> PlotDr
 
 /// The title of every axis of latencies; the script uses the same.
 fn latency_title(timebase: Timebase) -> String {
-    timebase.word().map_or("latency".to_owned(), |word| format!("latency ({word})"))
+    timebase.unit_prefix().map_or("latency".to_owned(), |word| format!("latency ({word})"))
 }
 
 /// The highest bin in each of `number` columns; `None` if it has no samples.
-pub(super) fn columns(
+pub(super) fn column_peaks(
     curve: &Curve,
     width: i64,
     axis: &PlotAxis,
     number: usize,
 ) -> Vec<Option<u64>> {
     let mut columns = vec![None; number];
-    let column = |ns: i64| (axis.share(ns as f64) * number as f64) as usize;
-    for Bin { low, width, count } in widened(&curve.bins, width) {
+    let column = |ns: i64| (axis.relative_position(ns as f64) * number as f64) as usize;
+    for Bin { low, width, count } in widen_bins(&curve.bins, width) {
         let first = column(low).min(number.saturating_sub(1));
         let last = column(low.saturating_add(width)).clamp(first + 1, number);
         for slot in &mut columns[first..last] {
@@ -247,7 +255,7 @@ pub(super) fn columns(
 }
 
 /// A step line; it falls to the floor where the samples end and is not drawn along it.
-pub(super) fn path(
+pub(super) fn step_path(
     columns: &[Option<u64>],
     x: impl Fn(f64) -> f64,
     y: impl Fn(u64) -> f64,
@@ -284,9 +292,9 @@ mod tests {
         ];
         let curve = Curve { resolution: 1_000, body_width: 1_000, bins, negative: 0 };
         let axis = PlotAxis { log: false, from: 0.0, to: 6_100_000.0 };
-        let columns = columns(&curve, 1_000, &axis, COLUMNS);
+        let columns = column_peaks(&curve, 1_000, &axis, COLUMNS);
         assert_eq!(columns.iter().flatten().collect::<Vec<_>>(), [&5_000, &1]);
-        let d = path(&columns, |x| x * 340.0, |n| n as f64, 0.0);
+        let d = step_path(&columns, |x| x * 340.0, |n| n as f64, 0.0);
         assert_eq!(d, "M0.0 0.0V5000.0H1.0V0.0M334.0 0.0V1.0H335.0V0.0");
     }
 
@@ -294,7 +302,7 @@ mod tests {
     fn axis_ticks_are_round_numbers() {
         let axis = PlotAxis { log: false, from: 0.0, to: 183_000.0 };
         let ticks: Vec<String> =
-            axis.ticks().into_iter().map(|ns| span(Nanos(ns as i64))).collect();
+            axis.ticks().into_iter().map(|ns| span_text(Nanos(ns as i64))).collect();
         assert_eq!(ticks, ["0 ns", "50 µs", "100 µs", "150 µs"]);
         let axis = PlotAxis { log: true, from: 5_000.0, to: 6_000_000.0 };
         assert_eq!(axis.ticks(), [1e4, 1e5, 1e6]);

@@ -11,17 +11,17 @@ use super::recording::section::RecordingData;
 use super::scale::Scale;
 use super::style::CurveStyle;
 use super::{PageLimits, ReportInput};
-use crate::format::count;
+use crate::format::count_text;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, DEADLINE, is_latency};
 use punctual_bundle::summary::RequirementSummary;
 use punctual_core::{BoundComparison, CauseKind, Clock, ClockNs, Nanos, Requirement};
-use punctual_explain::answer::standing;
+use punctual_explain::answer::thread_relevance;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// All data. Latencies are integers in ns; times are integers in µs since the zero of their series.
 #[derive(Serialize)]
-pub struct EmbeddedData<'a> {
+pub(crate) struct EmbeddedData<'a> {
     /// Points of a percentile curve in each decade.
     per_decade: usize,
     /// The timebase of latencies for the titles of axes, unless it is the system's own.
@@ -59,16 +59,17 @@ struct EmbeddedCause {
 
 impl EmbeddedCause {
     /// The colour is the same as in the histogram by cause.
-    fn of(kind: CauseKind) -> EmbeddedCause {
-        EmbeddedCause { words: kind.words(), style: account::style(kind), kind }
+    fn from_kind(kind: CauseKind) -> EmbeddedCause {
+        EmbeddedCause { words: kind.words(), style: account::style_of_cause(kind), kind }
     }
 }
 
 /// The main causes of all explained samples, in the order of `CauseKind`.
-fn causes(inputs: &[ReportInput<'_>]) -> Vec<EmbeddedCause> {
-    let all = inputs.iter().filter_map(|input| input.breakdown).flat_map(Breakdown::causes);
-    let all: BTreeSet<CauseKind> = all.collect();
-    all.into_iter().map(EmbeddedCause::of).collect()
+fn collect_causes(inputs: &[ReportInput<'_>]) -> Vec<EmbeddedCause> {
+    let main_causes =
+        inputs.iter().filter_map(|input| input.breakdown).flat_map(Breakdown::main_causes);
+    let distinct_causes: BTreeSet<CauseKind> = main_causes.collect();
+    distinct_causes.into_iter().map(EmbeddedCause::from_kind).collect()
 }
 
 #[derive(Serialize)]
@@ -125,7 +126,7 @@ struct TimeData {
 
 impl<'a> EmbeddedData<'a> {
     /// The data for a page of this size.
-    pub fn of(
+    pub(crate) fn from_page(
         inputs: &[ReportInput<'_>],
         content: &'a PageSeries<'a>,
         curves: &[Curve],
@@ -140,7 +141,7 @@ impl<'a> EmbeddedData<'a> {
             together: &g.together,
             together_corrected: &g.together_corrected,
         });
-        let causes = causes(inputs);
+        let causes = collect_causes(inputs);
         let series = content.lines.iter().zip(curves).map(|(line, curve)| {
             let bundle = content.groups.get(line.group).map(|group| group.bundle);
             let breakdown = bundle.and_then(|bundle| inputs.get(bundle)?.breakdown);
@@ -151,18 +152,18 @@ impl<'a> EmbeddedData<'a> {
                 let kind = breakdown.cause_of(&line.phase.meta.name, &meta.name, due.ns())?;
                 causes.iter().position(|cause| cause.kind == kind)
             };
-            series(line, curve, size, &cause)
+            embed_series(line, curve, size, &cause)
         });
         EmbeddedData {
             per_decade: PER_DECADE,
-            timebase: content.timebase.word(),
-            lead: lead(content),
+            timebase: content.timebase.unit_prefix(),
+            lead: lead_series(content),
             series: series.collect(),
             causes,
-            bounds: bounds(content),
-            deadlines: deadlines(content),
+            bounds: required_bounds(content),
+            deadlines: response_deadlines(content),
             scale,
-            merge: merges(content),
+            merge: has_too_many_curves(content),
             apart: content.apart,
             groups: groups.collect(),
             recording,
@@ -175,15 +176,16 @@ impl<'a> EmbeddedData<'a> {
     /// and the two line separators are escaped too, so that the text is also safe in XML and as
     /// JavaScript.
     pub(crate) fn to_text(&self) -> Result<String, serde_json::Error> {
-        Ok(escape(&serde_json::to_string(self)?))
+        Ok(escape_json(&serde_json::to_string(self)?))
     }
 }
 
 /// The series with the longest latency among the most relevant threads.
-fn lead(content: &PageSeries<'_>) -> Option<usize> {
+fn lead_series(content: &PageSeries<'_>) -> Option<usize> {
     let lines = content.lines.iter().enumerate();
     let latencies = lines.filter(|(_, line)| is_latency(&line.series.meta.workload, &line.short));
-    let longest = latencies.max_by_key(|(_, line)| (standing(line.summary), line.summary.max));
+    let longest =
+        latencies.max_by_key(|(_, line)| (thread_relevance(line.summary), line.summary.max));
     longest.map(|(place, _)| place)
 }
 
@@ -191,32 +193,32 @@ fn lead(content: &PageSeries<'_>) -> Option<usize> {
 const MAX_BOUNDS: usize = 4;
 
 /// The required upper bounds of latencies.
-fn bounds(content: &PageSeries<'_>) -> Vec<i64> {
-    let all = content.lines.iter().flat_map(|line| &line.summary.requirements);
+fn required_bounds(content: &PageSeries<'_>) -> Vec<i64> {
+    let all_requirements = content.lines.iter().flat_map(|line| &line.summary.requirements);
     let bound = |held: &RequirementSummary| {
         let Requirement { metric, comparison, bound } = held.requirement.parse().ok()?;
         let is_upper = matches!(comparison, BoundComparison::Less | BoundComparison::LessOrEqual);
         (is_upper && metric.is_time() && bound > 0).then_some(bound)
     };
-    least(all.filter_map(bound).collect())
+    lowest_bounds(all_requirements.filter_map(bound).collect())
 }
 
 /// The deadlines of the responses of programs.
-fn deadlines(content: &PageSeries<'_>) -> Vec<i64> {
+fn response_deadlines(content: &PageSeries<'_>) -> Vec<i64> {
     let deadline = |line: &SeriesLine<'_>| {
         let meta = Some(&line.series.meta).filter(|meta| meta.workload == ATTACHED_WORKLOAD)?;
         let deadline: Nanos = meta.details.get(DEADLINE)?.parse().ok()?;
         Some(deadline.ns()).filter(|ns| *ns > 0)
     };
-    least(content.lines.iter().filter_map(deadline).collect())
+    lowest_bounds(content.lines.iter().filter_map(deadline).collect())
 }
 
-pub fn limits(content: &PageSeries<'_>) -> Vec<i64> {
-    least([bounds(content), deadlines(content)].concat())
+pub(crate) fn latency_limits(content: &PageSeries<'_>) -> Vec<i64> {
+    lowest_bounds([required_bounds(content), response_deadlines(content)].concat())
 }
 
 /// The lowest bounds, without duplicates, ascending.
-fn least(mut bounds: Vec<i64>) -> Vec<i64> {
+fn lowest_bounds(mut bounds: Vec<i64>) -> Vec<i64> {
     bounds.sort_unstable();
     bounds.dedup();
     bounds.truncate(MAX_BOUNDS);
@@ -224,12 +226,12 @@ fn least(mut bounds: Vec<i64>) -> Vec<i64> {
 }
 
 /// Whether there are too many curves to distinguish.
-pub(crate) fn merges(content: &PageSeries<'_>) -> bool {
+pub(crate) fn has_too_many_curves(content: &PageSeries<'_>) -> bool {
     !content.apart && content.lines.len() > 16 && content.groups.len() < content.lines.len()
 }
 
 /// Escapes characters that can occur only inside JSON strings, where `\u` is valid.
-fn escape(json: &str) -> String {
+fn escape_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
@@ -244,7 +246,7 @@ fn escape(json: &str) -> String {
     out
 }
 
-fn series<'a>(
+fn embed_series<'a>(
     line: &'a SeriesLine<'a>,
     curve: &Curve,
     size: &PageLimits,
@@ -252,75 +254,78 @@ fn series<'a>(
 ) -> EmbeddedSeries<'a> {
     let data = &line.series.state.data;
     let micros = |ns: i64| ns.div_euclid(1_000);
-    let worst = line.worst().iter().take(size.worst);
+    let worst = line.worst_samples().iter().take(size.worst);
     EmbeddedSeries {
         group: line.group,
         short: &line.short,
         full: &line.full,
         style: line.style,
-        count: data.count(),
+        count: data.sample_count(),
         max: data.max.map(|max| max.ns()),
-        bins: curve.runs(),
+        bins: curve.to_runs(),
         percentiles: &line.percentiles,
         corrected: &line.corrected,
-        corrected_count: data.corrected.as_ref().map_or(data.count(), |hdr| hdr.len()),
-        time: time(line, size),
+        corrected_count: data.corrected.as_ref().map_or(data.sample_count(), |hdr| hdr.len()),
+        time: embed_timeline(line, size),
         worst: worst
             .map(|s| {
                 let cause = cause(s.due).map_or(-1, |cause| cause as i32);
-                (s.latency().ns(), micros(line.time(s.due).ns()), s.cpu, s.seq, cause)
+                (s.latency().ns(), micros(line.time_since_zero(s.due).ns()), s.cpu, s.seq, cause)
             })
             .collect(),
     }
 }
 
-fn time(line: &SeriesLine<'_>, size: &PageLimits) -> TimeData {
-    let shown = over_time::reduced(&line.timeline, size.buckets);
+fn embed_timeline(line: &SeriesLine<'_>, size: &PageLimits) -> TimeData {
+    let shown_timeline = over_time::reduce_timeline(&line.timeline, size.buckets);
     let micros = |ns: i64| ns.div_euclid(1_000);
     let mut last = 0;
-    let at = shown.buckets.iter().map(|bucket| {
-        let at = micros(line.time(bucket.start).ns());
+    let at = shown_timeline.buckets.iter().map(|bucket| {
+        let at = micros(line.time_since_zero(bucket.start).ns());
         let step = at.saturating_sub(last);
         last = at;
         step
     });
     // Windows cover one second, however finely the plot is divided.
-    let width =
-        shown.width.ns().max(if line.source == PlotSource::Windows { 1_000_000_000 } else { 0 });
+    let width = shown_timeline.width.ns().max(if line.source == PlotSource::Windows {
+        1_000_000_000
+    } else {
+        0
+    });
     let period = line.series.meta.period.map_or(0, |period| period.ns());
     TimeData {
-        note: note(line),
+        note: source_note(line),
         since_phase: line.since_phase,
         until: line.phase.meta.duration.filter(|_| line.since_phase).map(|span| micros(span.ns())),
         width: micros(width),
         gap: micros(width.max(period).saturating_mul(5) / 2).max(1),
         at: at.collect(),
-        n: shown.buckets.iter().map(|b| b.count).collect(),
-        min: shown.buckets.iter().map(|b| b.min.ns()).collect(),
-        mean: shown.buckets.iter().map(|b| b.mean.round() as i64).collect(),
-        max: shown.buckets.iter().map(|b| b.max.ns()).collect(),
+        n: shown_timeline.buckets.iter().map(|b| b.count).collect(),
+        min: shown_timeline.buckets.iter().map(|b| b.min.ns()).collect(),
+        mean: shown_timeline.buckets.iter().map(|b| b.mean.round() as i64).collect(),
+        max: shown_timeline.buckets.iter().map(|b| b.max.ns()).collect(),
     }
 }
 
 /// The source of the data of the plot over time, as a sentence.
-fn note(line: &SeriesLine<'_>) -> String {
-    let recorded = line.series.state.data.count();
+fn source_note(line: &SeriesLine<'_>) -> String {
+    let recorded = line.series.state.data.sample_count();
     if let Some(trouble) = &line.trouble {
-        return format!("Samples over time cannot be read: {}", super::text::name(trouble));
+        return format!("Samples over time cannot be read: {}", super::text::format_name(trouble));
     }
     match line.source {
-        PlotSource::Samples => format!("From all {} samples.", count(recorded)),
+        PlotSource::Samples => format!("From all {} samples.", count_text(recorded)),
         PlotSource::Windows => {
             format!(
                 "From one-second windows over all {} samples; the log does not hold every sample.",
-                count(recorded)
+                count_text(recorded)
             )
         }
         PlotSource::FirstSamples(kept) => {
             format!(
                 "From the first {} of {} samples; the rest is not in the log.",
-                count(kept),
-                count(recorded)
+                count_text(kept),
+                count_text(recorded)
             )
         }
         PlotSource::Nothing => "No samples with times are in the log.".to_owned(),
@@ -329,12 +334,12 @@ fn note(line: &SeriesLine<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::escape;
+    use super::escape_json;
 
     #[test]
     fn embedded_json_cannot_end_the_script_element() {
         let hostile = serde_json::json!({"name": "</script><!--<script>\u{2028}&amp;]]>"});
-        let text = escape(&hostile.to_string());
+        let text = escape_json(&hostile.to_string());
         assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), hostile);
     }

@@ -2,8 +2,8 @@
 //! the instructions (an icicle graph).
 
 use super::table::Table;
-use super::text::name;
-use crate::format::{count, counted, micros, short_digest};
+use super::text::format_name;
+use crate::format::{count_text, count_with_noun, micros_text, short_digest};
 use crate::sentence::exact as words;
 use crate::tables::exact as tables;
 use punctual_bundle::exact::{ExactCall, ExactDifference, ExactDocument, ExplainedExactSample};
@@ -71,84 +71,92 @@ struct DrawnCall {
 
 impl ExactSection {
     /// The section of a bundle's document.
-    pub fn of(document: &ExactDocument, label: String) -> ExactSection {
+    pub fn from_document(document: &ExactDocument, label: String) -> ExactSection {
         let worst = document.worst.iter().take(SHOWN_CALLS).enumerate();
-        let worst = worst.map(|(place, one)| sample(document, one, title(one), place == 0));
+        let worst =
+            worst.map(|(place, one)| view_sample(document, one, sample_title(one), place == 0));
         let ordinary = document.ordinary.iter().map(|one| {
-            let title = format!("an ordinary sample: {} µs", micros(Nanos(one.latency_ns)));
-            sample(document, one, title, false)
+            let title = format!("an ordinary sample: {} µs", micros_text(Nanos(one.latency_ns)));
+            view_sample(document, one, title, false)
         });
         ExactSection {
             label,
             intro: format!(
                 "The run was replayed with every one of its {} seen from outside (kernel {}). The \
                  replay took the same samples: digest {}. {} virtual ns an instruction.",
-                counted(document.instructions, "instruction"),
-                name(&document.kernel),
+                count_with_noun(document.instructions, "instruction"),
+                format_name(&document.kernel),
                 short_digest(&document.digest),
                 document.ns_per_instruction
             ),
             samples: worst.chain(ordinary).collect(),
-            against: document.difference.as_ref().map(words::against).unwrap_or_default(),
-            differences: document.difference.iter().flat_map(differences).collect(),
-            sections: tables::kinds(document.sections.by_kind())
+            against: document
+                .difference
+                .as_ref()
+                .map(words::format_compared_run)
+                .unwrap_or_default(),
+            differences: document.difference.iter().flat_map(difference_tables).collect(),
+            sections: tables::section_kinds(document.sections.by_kind())
                 .map(|(disabled, sections)| {
-                    tables::sections(disabled, sections, document.ns_per_instruction).into()
+                    tables::section_table(disabled, sections, document.ns_per_instruction).into()
                 })
                 .collect(),
         }
     }
 }
 
-fn differences(of: &ExactDifference) -> Vec<Table> {
-    of.pairs.iter().flat_map(tables::differences).map(Table::from).collect()
+fn difference_tables(of: &ExactDifference) -> Vec<Table> {
+    of.pairs.iter().flat_map(tables::difference_tables).map(Table::from).collect()
 }
 
-fn title(sample: &ExplainedExactSample) -> String {
-    let of = match sample.series.is_empty() {
+fn sample_title(sample: &ExplainedExactSample) -> String {
+    let series_suffix = match sample.series.is_empty() {
         true => String::new(),
-        false => format!(": {}", name(&format!("{}/{}", sample.phase, sample.series))),
+        false => format!(": {}", format_name(&format!("{}/{}", sample.phase, sample.series))),
     };
-    format!("latency {} µs{of}", micros(Nanos(sample.latency_ns)))
+    format!("latency {} µs{series_suffix}", micros_text(Nanos(sample.latency_ns)))
 }
 
-fn sample(
+fn view_sample(
     document: &ExactDocument,
     one: &ExplainedExactSample,
     title: String,
     open: bool,
 ) -> ExactSampleView {
-    let more: Vec<String> = one
+    let longer_functions: Vec<String> = one
         .more
         .iter()
         .take(MORE)
         .map(|more| {
-            let by = more.here.saturating_sub(more.there);
-            format!("{} +{}", name(&more.function), count(by))
+            let difference = more.here.saturating_sub(more.there);
+            format!("{} +{}", format_name(&more.function), count_text(difference))
         })
         .collect();
-    let mut drawings = vec![drawing(one, "all calls".to_owned(), 0, one.instructions)];
+    let mut drawings = vec![draw_calls(one, "all calls".to_owned(), 0, one.instructions)];
     drawings.extend(one.parts.iter().filter(|_| one.parts.len() > 1).map(|part| {
-        let title =
-            format!("{}: {}", words::title(&part.kind), counted(part.instructions, "instruction"));
-        drawing(one, title, part.begin, part.begin.saturating_add(part.instructions))
+        let title = format!(
+            "{}: {}",
+            words::part_title(&part.kind),
+            count_with_noun(part.instructions, "instruction")
+        );
+        draw_calls(one, title, part.begin, part.begin.saturating_add(part.instructions))
     }));
     drawings.retain(|drawing| !drawing.boxes.is_empty());
     ExactSampleView {
         title,
-        mostly: words::most(one).map_or(String::new(), |most| {
-            format!("{}: {}", most.words, name(most.who.as_deref().unwrap_or_default()))
+        mostly: words::main_delay(one).map_or(String::new(), |most| {
+            format!("{}: {}", most.words, format_name(most.who.as_deref().unwrap_or_default()))
         }),
-        parts: tables::parts(document, one).into(),
-        more: more.join(", "),
-        lines: words::lines(one, MORE),
+        parts: tables::part_table(document, one).into(),
+        more: longer_functions.join(", "),
+        lines: words::format_lines(one, MORE),
         drawings,
         open,
     }
 }
 
 /// Draws the calls between two instructions.
-fn drawing(sample: &ExplainedExactSample, title: String, from: u64, to: u64) -> CallsDrawing {
+fn draw_calls(sample: &ExplainedExactSample, title: String, from: u64, to: u64) -> CallsDrawing {
     let span = to.saturating_sub(from).max(1) as f64;
     let place = |at: u64| at.clamp(from, to).saturating_sub(from) as f64 / span * WIDTH;
     let mut calls: Vec<&ExactCall> = sample
@@ -167,20 +175,20 @@ fn drawing(sample: &ExplainedExactSample, title: String, from: u64, to: u64) -> 
             let look = *looks.entry(&call.function).or_insert(next);
             let letters = ((width - 4.0) / LETTER).max(0.0) as usize;
             let text = match width >= LEAST_NAMED {
-                true => name(&call.function).chars().take(letters).collect(),
+                true => format_name(&call.function).chars().take(letters).collect(),
                 false => String::new(),
             };
             DrawnCall {
-                x: round(place(call.begin)),
+                x: round_to_hundredths(place(call.begin)),
                 y: f64::from(call.depth) * ROW,
-                width: round(width),
+                width: round_to_hundredths(width),
                 look,
                 text,
                 label_text: format!(
                     "{}: {}, for {}",
-                    name(&call.function),
-                    counted(call.end.saturating_sub(call.begin), "instruction"),
-                    name(&call.context)
+                    format_name(&call.function),
+                    count_with_noun(call.end.saturating_sub(call.begin), "instruction"),
+                    format_name(&call.context)
                 ),
             }
         })
@@ -189,6 +197,6 @@ fn drawing(sample: &ExplainedExactSample, title: String, from: u64, to: u64) -> 
     CallsDrawing { title, height, boxes }
 }
 
-fn round(value: f64) -> f64 {
+fn round_to_hundredths(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }

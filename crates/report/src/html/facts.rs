@@ -3,8 +3,8 @@
 //! were not requested are marked.
 
 use super::table::{Cell, Column, Table};
-use super::text::clip;
-use crate::format::span;
+use super::text::clip_text;
+use crate::format::span_text;
 use punctual_core::{CpuSet, Nanos};
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ const MAX_ENTRIES: usize = 64;
 const IDENTITIES: [&str; 3] = ["cpu", "node", "shared"];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FactLine {
+pub(crate) struct FactLine {
     /// The path of the fact: `Kernel`, `Tick`, `Hz`.
     pub path: Vec<String>,
     pub known: FactValue,
@@ -35,11 +35,11 @@ pub enum FactValue {
 
 impl FactValue {
     /// The value as a table cell.
-    pub fn cell(&self) -> Cell {
+    pub(crate) fn to_cell(&self) -> Cell {
         match self {
             FactValue::Value(text) => Cell::text(text),
-            FactValue::Unavailable(why) => Cell::missing("unavailable").sub(why),
-            FactValue::NotAsked => Cell::missing("not recorded"),
+            FactValue::Unavailable(why) => Cell::missing_value("unavailable").sub(why),
+            FactValue::NotAsked => Cell::missing_value("not recorded"),
         }
     }
 }
@@ -67,7 +67,7 @@ fn as_fact(value: &Value) -> Option<JsonFact<'_>> {
 }
 
 /// The value of a fact; any other value unchanged.
-pub fn known(value: &Value) -> Option<&Value> {
+pub fn known_value(value: &Value) -> Option<&Value> {
     match as_fact(value) {
         Some(JsonFact::Known(inner)) => Some(inner),
         Some(_) => None,
@@ -76,49 +76,49 @@ pub fn known(value: &Value) -> Option<&Value> {
 }
 
 /// The value at a path of field names, through facts.
-pub fn at<'a>(document: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter().try_fold(known(document)?, |value, name| known(value.get(name)?))
+pub(crate) fn value_at<'a>(document: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(known_value(document)?, |value, name| known_value(value.get(name)?))
 }
 
 /// The text at a path of field names, through facts.
 pub(crate) fn text_at<'a>(document: &'a Value, path: &[&str]) -> Option<&'a str> {
-    at(document, path)?.as_str()
+    value_at(document, path)?.as_str()
 }
 
 /// A document as a table.
-pub fn table(caption: &str, document: &Value) -> Table {
-    let row = |line: &FactLine| vec![Cell::text(line.path.join(" › ")), line.known.cell()];
+pub(crate) fn fact_table(caption: &str, document: &Value) -> Table {
+    let row = |line: &FactLine| vec![Cell::text(line.path.join(" › ")), line.known.to_cell()];
     Table {
         caption: caption.to_owned(),
         columns: vec![Column::text("Fact"), Column::text("Value")],
-        rows: lines(document, &[]).iter().map(row).collect(),
+        rows: fact_lines(document, &[]).iter().map(row).collect(),
         sortable: false,
     }
 }
 
 /// All facts of a document, by the names of their fields, without the top fields named.
-pub fn lines(document: &Value, without: &[&str]) -> Vec<FactLine> {
+pub(crate) fn fact_lines(document: &Value, without: &[&str]) -> Vec<FactLine> {
     let mut lines = Vec::new();
-    match known(document) {
+    match known_value(document) {
         Some(Value::Object(fields)) => {
             for (name, value) in fields.iter().filter(|(name, _)| !without.contains(&name.as_str()))
             {
-                walk(&mut vec![label(name)], name, value, &mut lines);
+                walk_value(&mut vec![field_label(name)], name, value, &mut lines);
             }
         }
-        _ => walk(&mut vec!["Document".to_owned()], "", document, &mut lines),
+        _ => walk_value(&mut vec!["Document".to_owned()], "", document, &mut lines),
     }
     lines
 }
 
-fn walk(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<FactLine>) {
+fn walk_value(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<FactLine>) {
     if lines.len() >= MAX_LINES {
         return;
     }
     let mut say = |known: FactValue| lines.push(FactLine { path: path.clone(), known });
     let value = match as_fact(value) {
         Some(JsonFact::Unavailable(why)) => {
-            return say(FactValue::Unavailable(clip(why, MAX_VALUE)));
+            return say(FactValue::Unavailable(clip_text(why, MAX_VALUE)));
         }
         Some(JsonFact::NotAsked) => return say(FactValue::NotAsked),
         Some(JsonFact::Known(inner)) => inner,
@@ -132,8 +132,8 @@ fn walk(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<Fact
         Value::Object(fields) => {
             // A file path is shown as it is, not as a tree.
             for (name, inner) in fields {
-                path.push(label(name));
-                walk(path, name, inner, lines);
+                path.push(field_label(name));
+                walk_value(path, name, inner, lines);
                 path.pop();
             }
         }
@@ -169,11 +169,15 @@ fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<FactLine
     if groups.is_empty() {
         let texts: Vec<String> =
             entries.iter().take(MAX_ENTRIES).map(|entry| one_line(entry, "")).collect();
-        let more = entries.len().saturating_sub(MAX_ENTRIES);
-        let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+        let further_entries = entries.len().saturating_sub(MAX_ENTRIES);
+        let further_note = if further_entries > 0 {
+            format!("\nand {further_entries} more")
+        } else {
+            String::new()
+        };
         lines.push(FactLine {
             path: path.clone(),
-            known: FactValue::Value(clip(&(texts.join("\n") + &more), MAX_VALUE)),
+            known: FactValue::Value(clip_text(&(texts.join("\n") + &further_note), MAX_VALUE)),
         });
         return;
     }
@@ -181,19 +185,19 @@ fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<FactLine
         let what = if *identity == "shared" { "shared by CPU" } else { identity };
         let ids = ids.join(",");
         let ids = ids.parse::<CpuSet>().map_or(ids, |set| set.to_string());
-        path.push(format!("{} {}", label(what), clip(&ids, 60)));
+        path.push(format!("{} {}", field_label(what), clip_text(&ids, 60)));
         match rest {
             Value::Object(fields)
                 if fields
                     .values()
-                    .all(|v| known(v).is_some_and(|v| !v.is_object() && !v.is_array())) =>
+                    .all(|v| known_value(v).is_some_and(|v| !v.is_object() && !v.is_array())) =>
             {
                 lines.push(FactLine {
                     path: path.clone(),
                     known: FactValue::Value(one_line(rest, "")),
                 });
             }
-            rest => walk(path, "", rest, lines),
+            rest => walk_value(path, "", rest, lines),
         }
         path.pop();
     }
@@ -205,15 +209,15 @@ fn without_identity(entry: &Value, identity: &str, id: &str) -> Value {
     if let Some(fields) = rest.as_object_mut() {
         fields.remove(identity);
     }
-    fn rename(value: &mut Value, from: &str, to: &str) {
+    fn replace_text(value: &mut Value, from: &str, to: &str) {
         match value {
             Value::String(text) if text.contains(from) => *text = text.replace(from, to),
-            Value::Array(inner) => inner.iter_mut().for_each(|v| rename(v, from, to)),
-            Value::Object(inner) => inner.values_mut().for_each(|v| rename(v, from, to)),
+            Value::Array(inner) => inner.iter_mut().for_each(|v| replace_text(v, from, to)),
+            Value::Object(inner) => inner.values_mut().for_each(|v| replace_text(v, from, to)),
             _ => {}
         }
     }
-    rename(&mut rest, &format!("/{identity}{id}/"), &format!("/{identity}N/"));
+    replace_text(&mut rest, &format!("/{identity}{id}/"), &format!("/{identity}N/"));
     rest
 }
 
@@ -227,7 +231,7 @@ fn one_line(value: &Value, field: &str) -> String {
         (_, Value::Null) => "none".to_owned(),
         (_, Value::Bool(yes)) => if *yes { "yes" } else { "no" }.to_owned(),
         (_, Value::Number(number)) => {
-            number.as_i64().map_or(number.to_string(), |n| quantity(n, field))
+            number.as_i64().map_or(number.to_string(), |n| format_quantity(n, field))
         }
         (_, Value::String(text)) if text.is_empty() => "(empty)".to_owned(),
         (_, Value::String(text)) => text.clone(),
@@ -250,11 +254,11 @@ fn one_line(value: &Value, field: &str) -> String {
             })
         }
     };
-    clip(&text, MAX_VALUE)
+    clip_text(&text, MAX_VALUE)
 }
 
 /// A number with the unit of its field in punctual's documents (docs/reference/bundle.md).
-fn quantity(n: i64, field: &str) -> String {
+fn format_quantity(n: i64, field: &str) -> String {
     let scaled = |base: f64, units: &[&str]| {
         let power = (0..units.len()).rev().find(|k| n as f64 >= base.powi(*k as i32)).unwrap_or(0);
         let value = n as f64 / base.powi(power as i32);
@@ -265,13 +269,13 @@ fn quantity(n: i64, field: &str) -> String {
             scaled(1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
         }
         "min" | "max" | "hardware_max" | "current" => scaled(1000.0, &["kHz", "MHz", "GHz"]),
-        "period" | "runtime" | "exit_latency" | "residency" => span(Nanos(n)),
+        "period" | "runtime" | "exit_latency" | "residency" => span_text(Nanos(n)),
         _ => n.to_string(),
     }
 }
 
 /// `command_line` → `Command line`; paths and the kernel's own names stay as they are.
-pub fn label(field: &str) -> String {
+pub(crate) fn field_label(field: &str) -> String {
     const KNOWN: [(&str, &str); 12] = [
         ("cpu", "CPU"),
         ("cpus", "CPUs"),
@@ -292,7 +296,8 @@ pub fn label(field: &str) -> String {
     let is_field = field
         .chars()
         .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-' | ' '));
-    let words = if is_field { field.replace(['_', '-'], " ") } else { return clip(field, 120) };
+    let words =
+        if is_field { field.replace(['_', '-'], " ") } else { return clip_text(field, 120) };
     let mut letters = words.chars();
     let first = letters.next().map(|c| c.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
@@ -305,7 +310,7 @@ mod tests {
 
     fn printed(document: Value) -> String {
         let line = |line: &FactLine| format!("{} = {:?}", line.path.join(" › "), line.known);
-        lines(&document, &["before"]).iter().map(line).collect::<Vec<_>>().join("\n")
+        fact_lines(&document, &["before"]).iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! stacks, callers are below.
 
 use super::ReportInput;
-use super::notes::measures;
-use crate::format::plain;
+use super::notes::titled_measures;
+use crate::format::escape_unsafe;
 use punctual_core::{Cell, STACKS, Table};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,11 +37,11 @@ struct FlameBox {
 }
 
 /// Every graph of the page's bundles.
-pub(crate) fn graphs(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<FlameGraph> {
-    let measures = measures(inputs, labels);
+pub(crate) fn collect_graphs(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<FlameGraph> {
+    let measures = titled_measures(inputs, labels);
     let of_stacks = |(who, measure): &(String, &punctual_bundle::meta::MeasureMeta)| {
         let table = measure.notes.tables.iter().find(|table| table.name == STACKS)?;
-        graph(who, table)
+        build_graph(who, table)
     };
     measures.iter().filter_map(of_stacks).take(GRAPHS).collect()
 }
@@ -53,7 +53,7 @@ struct FlameNode {
     called: BTreeMap<String, FlameNode>,
 }
 
-fn graph(who: &str, table: &Table) -> Option<FlameGraph> {
+fn build_graph(who: &str, table: &Table) -> Option<FlameGraph> {
     let place = |name: &str| table.columns.iter().position(|column| column.name == name);
     let columns = (place("what")?, place("stack")?, place("in longest cycles")?);
     let mut whole = FlameNode::default();
@@ -69,7 +69,7 @@ fn graph(who: &str, table: &Table) -> Option<FlameGraph> {
         whole.stacks += stacks;
         let mut node = &mut whole;
         for name in std::iter::once(what.as_str()).chain(stack.split(';')).take(DEPTH) {
-            node = node.called.entry(plain(name)).or_default();
+            node = node.called.entry(escape_unsafe(name)).or_default();
             node.stacks += stacks;
         }
     }
@@ -77,19 +77,19 @@ fn graph(who: &str, table: &Table) -> Option<FlameGraph> {
         return None;
     }
     let mut boxes = Vec::new();
-    let depth = draw(&whole, whole.stacks, 0.0, 0, &mut boxes);
+    let depth = draw_called(&whole, whole.stacks, 0.0, 0, &mut boxes);
     boxes.iter_mut().for_each(|one| one.top = (depth - one.top) * ROW);
     let title = format!(
         "Stacks in the longest cycles of {who} ({}): where it was delayed or interrupted, and what \
          it did; callers below",
-        crate::format::count(whole.stacks as u64)
+        crate::format::count_text(whole.stacks as u64)
     );
     Some(FlameGraph { title, height: (depth + 1) * ROW, boxes })
 }
 
 /// Draws what a function called, from `left` on; `top` is the number of its row from below. Returns
 /// the highest one.
-fn draw(
+fn draw_called(
     node: &FlameNode,
     whole: f64,
     mut left: f64,
@@ -103,7 +103,7 @@ fn draw(
             let title = format!("{name}: {} of {whole} stacks", called.stacks);
             let hue = if level == 0 { 0 } else { 1 + name.len() % 3 };
             boxes.push(FlameBox { left, width, top: level, name: name.clone(), title, hue });
-            highest = highest.max(draw(called, whole, left, level + 1, boxes));
+            highest = highest.max(draw_called(called, whole, left, level + 1, boxes));
         }
         left += width;
     }
@@ -138,7 +138,7 @@ mod tests {
             ("page fault", "main;step;fill", 1.0),
             ("preempted", "main", 0.0),
         ]);
-        let graph = graph("servo", &all).expect("there are stacks");
+        let graph = build_graph("servo", &all).expect("there are stacks");
         let found = |name: &str| graph.boxes.iter().filter(|one| one.name == name).count();
         assert_eq!((found("step"), found("preempted")), (2, 0), "not in a longest cycle");
         let fill = graph.boxes.iter().find(|one| one.name == "fill").expect("drawn");
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn there_is_no_graph_without_stacks_of_longest_cycles() {
-        assert!(graph("servo", &table(&[("lock", "main", 0.0)])).is_none());
-        assert!(graph("servo", &table(&[("lock", "main", f64::NAN)])).is_none());
+        assert!(build_graph("servo", &table(&[("lock", "main", 0.0)])).is_none());
+        assert!(build_graph("servo", &table(&[("lock", "main", f64::NAN)])).is_none());
     }
 }

@@ -7,7 +7,7 @@ use super::over_time::{PlotSource, phase_start};
 use super::style::CurveStyle;
 use super::text;
 use super::{MAX_SERIES, percentiles};
-use crate::naming::{BundleIdentity, distinct};
+use crate::naming::{BundleIdentity, distinct_names};
 use punctual_bundle::summary::{RequirementSummary, SeriesSummary, VerdictWord};
 use punctual_bundle::{Phase, Series, Timebase};
 use punctual_core::{ClockNs, Nanos, Sample};
@@ -80,7 +80,7 @@ pub struct SeriesLine<'a> {
 impl PageSeries<'_> {
     /// Keeps so many series: those with an open requirement first, then those with the largest
     /// maxima. The curves of all series of a group together stay.
-    pub fn fold(&mut self, keep: usize) {
+    pub(crate) fn keep_series(&mut self, keep: usize) {
         let met = |of: &RequirementSummary| of.verdict == VerdictWord::Met;
         let rank = |line: &SeriesLine<'_>| {
             (line.summary.requirements.iter().all(met), Reverse(line.summary.max))
@@ -96,30 +96,31 @@ impl PageSeries<'_> {
 
 impl SeriesLine<'_> {
     /// The worst samples, the longest first.
-    pub fn worst(&self) -> &[Sample] {
+    pub fn worst_samples(&self) -> &[Sample] {
         &self.series.state.data.worst
     }
 
     /// The due time of a sample, since zero.
-    pub fn time(&self, due: ClockNs) -> Nanos {
+    pub(crate) fn time_since_zero(&self, due: ClockNs) -> Nanos {
         due - self.zero
     }
 
     /// The due time of a sample, in UTC.
-    pub fn instant(&self, due: ClockNs) -> Option<jiff::Timestamp> {
-        let since = jiff::SignedDuration::from_nanos(self.time(due).ns());
+    pub(crate) fn to_utc(&self, due: ClockNs) -> Option<jiff::Timestamp> {
+        let since = jiff::SignedDuration::from_nanos(self.time_since_zero(due).ns());
         self.since_phase.then(|| self.phase.meta.started.checked_add(since).ok())?
     }
 }
 
-pub(crate) fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> PageSeries<'a> {
-    let identities: Vec<BundleIdentity> = inputs.iter().map(ReportInput::identity).collect();
-    let labels: Vec<String> = distinct(&identities).iter().map(|name| text::name(name)).collect();
-    let naming = Naming::of(inputs);
+pub(crate) fn gather_series<'a>(inputs: &'a [ReportInput<'a>]) -> PageSeries<'a> {
+    let identities: Vec<BundleIdentity> = inputs.iter().map(ReportInput::bundle_identity).collect();
+    let labels: Vec<String> =
+        distinct_names(&identities).iter().map(|name| text::format_name(name)).collect();
+    let naming = Naming::from_inputs(inputs);
     let (mut groups, mut lines, mut left_out) = (Vec::new(), Vec::new(), 0);
     for (place, input) in inputs.iter().enumerate() {
         for (number, phase) in input.bundle.phases.iter().enumerate() {
-            let name = naming.group(&labels[place], &phase.meta.name);
+            let name = naming.group_name(&labels[place], &phase.meta.name);
             let group = groups.len();
             let first = lines.len();
             for (k, series) in phase.series.iter().enumerate() {
@@ -129,23 +130,23 @@ pub(crate) fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> PageSeries<'a> {
                     continue;
                 };
                 if lines.len() < MAX_SERIES {
-                    lines.push(line(group, &name, &naming, phase, series, summary));
+                    lines.push(gather_line(group, &name, &naming, phase, series, summary));
                 } else {
                     left_out += 1;
                 }
             }
-            let (together, together_corrected) = together(&lines[first..]);
+            let (together, together_corrected) = combine_percentiles(&lines[first..]);
             groups.push(PhaseGroup {
                 name,
                 bundle: place,
-                style: CurveStyle::nth(group),
+                style: CurveStyle::from_curve_index(group),
                 together,
                 together_corrected,
             });
         }
     }
     set_styles(&mut lines, groups.len());
-    let timebase = Timebase::together(inputs.iter().map(|input| input.bundle.timebase()));
+    let timebase = Timebase::common_timebase(inputs.iter().map(|input| input.bundle.timebase()));
     PageSeries { groups, lines, labels, left_out, timebase, apart: false }
 }
 
@@ -154,12 +155,12 @@ fn set_styles(lines: &mut [SeriesLine<'_>], groups: usize) {
     let by_group = groups > 1 && lines.len() > groups;
     let mut number = 0;
     for group in lines.chunk_by_mut(|a, b| a.group == b.group) {
-        let of = group.len();
+        let group_size = group.len();
         for (k, line) in group.iter_mut().enumerate() {
             line.style = if by_group {
-                CurveStyle::in_group(line.group, k, of)
+                CurveStyle::in_group(line.group, k, group_size)
             } else {
-                CurveStyle::nth(number)
+                CurveStyle::from_curve_index(number)
             };
             number += 1;
         }
@@ -186,7 +187,7 @@ fn summary_of<'a>(
         .or_else(|| phase.series.iter().find(|s| s.name == name))
 }
 
-fn line<'a>(
+fn gather_line<'a>(
     group: usize,
     group_name: &str,
     naming: &Naming,
@@ -203,19 +204,19 @@ fn line<'a>(
         .or(data.worst.iter().map(|s| s.due).min())
         .unwrap_or_default();
     let zero = phase_start(&phase.meta, &series.meta, first);
-    let short = text::name(&series.meta.name);
+    let short = text::format_name(&series.meta.name);
     SeriesLine {
         group,
-        full: naming.full(group_name, &short),
+        full: naming.full_name(group_name, &short),
         short,
-        style: CurveStyle::nth(0),
+        style: CurveStyle::from_curve_index(0),
         phase,
         series,
         summary,
-        curve: Curve::of(data),
-        percentiles: percentiles::points(&Distribution::of(data)),
-        corrected: Distribution::corrected(data)
-            .map(|d| percentiles::points(&d))
+        curve: Curve::from_data(data),
+        percentiles: percentiles::percentile_points(&Distribution::from_series(data)),
+        corrected: Distribution::from_corrected(data)
+            .map(|d| percentiles::percentile_points(&d))
             .unwrap_or_default(),
         timeline,
         source,
@@ -236,7 +237,7 @@ struct OverTime {
 }
 
 fn over_time(series: &Series) -> OverTime {
-    let log = match series.log() {
+    let log = match series.load_log() {
         Ok(log) => log,
         Err(error) => return OverTime { trouble: Some(error.to_string()), ..OverTime::default() },
     };
@@ -249,18 +250,18 @@ fn over_time(series: &Series) -> OverTime {
         _ => PlotSource::Windows,
     };
     let resolution = series.state.data.exact.resolution.ns();
-    let cpus = if complete { OfCpu::all(&log.samples, resolution) } else { Vec::new() };
-    OverTime { timeline: Timeline::of(&log, complete, BUCKETS), source, trouble: None, cpus }
+    let cpus = if complete { OfCpu::split_by_cpu(&log.samples, resolution) } else { Vec::new() };
+    OverTime { timeline: Timeline::from_log(&log, complete, BUCKETS), source, trouble: None, cpus }
 }
 
 /// The percentile curves of several series combined: plain, and corrected if any of them is.
-fn together(lines: &[SeriesLine<'_>]) -> (Vec<i64>, Vec<i64>) {
+fn combine_percentiles(lines: &[SeriesLine<'_>]) -> (Vec<i64>, Vec<i64>) {
     if lines.len() < 2 {
         return (Vec::new(), Vec::new());
     }
     let data = || lines.iter().map(|line| &line.series.state.data);
-    let plain: Vec<Distribution> = data().map(Distribution::of).collect();
-    let corrected: Vec<Option<Distribution>> = data().map(Distribution::corrected).collect();
+    let plain: Vec<Distribution> = data().map(Distribution::from_series).collect();
+    let corrected: Vec<Option<Distribution>> = data().map(Distribution::from_corrected).collect();
     let differs = corrected.iter().any(Option::is_some);
     let corrected =
         corrected.iter().zip(&plain).map(|(corrected, plain)| corrected.as_ref().unwrap_or(plain));
@@ -281,7 +282,7 @@ struct Naming {
 }
 
 impl Naming {
-    fn of(inputs: &[ReportInput<'_>]) -> Naming {
+    fn from_inputs(inputs: &[ReportInput<'_>]) -> Naming {
         let phases = || inputs.iter().flat_map(|input| &input.bundle.phases);
         let phase_names: BTreeSet<&str> = phases().map(|phase| phase.meta.name.as_str()).collect();
         let series_names: BTreeSet<&str> =
@@ -295,8 +296,8 @@ impl Naming {
         }
     }
 
-    fn group(&self, label: &str, phase: &str) -> String {
-        let phase = text::name(phase);
+    fn group_name(&self, label: &str, phase: &str) -> String {
+        let phase = text::format_name(phase);
         match (self.bundle, self.phase) {
             (true, true) => format!("{label} · {phase}"),
             (true, false) => label.to_owned(),
@@ -304,7 +305,7 @@ impl Naming {
         }
     }
 
-    fn full(&self, group: &str, series: &str) -> String {
+    fn full_name(&self, group: &str, series: &str) -> String {
         match (self.group, self.series) {
             (true, true) => format!("{group} · {series}"),
             (true, false) => group.to_owned(),

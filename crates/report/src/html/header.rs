@@ -4,10 +4,10 @@
 use super::ReportInput;
 use super::facts;
 use super::gather::PageSeries;
-use super::table::{Cell, Column, Table, capital, class};
-use super::text::{clip, instant, name};
-use crate::answer::{self, known};
-use crate::format::{count, counted, duration, micros_f64, span};
+use super::table::{Cell, Column, Table, capitalize_heading, tone_class};
+use super::text::{clip_text, format_instant, format_name};
+use crate::answer::{self, known_answer};
+use crate::format::{count_text, count_with_noun, duration_text, micros_f64, span_text};
 use crate::tables::{self, requirements, verdict_words};
 use crate::verdict::{beside_requirements, of_reason, tone_of};
 use punctual_bundle::answer::Answer;
@@ -18,7 +18,7 @@ use punctual_bundle::summary::{
 use punctual_bundle::{Completeness, Exit, Outcome, Timebase, Verdict};
 use punctual_core::Nanos;
 use punctual_core::cycle::SeriesKind;
-use punctual_explain::answer::standing;
+use punctual_explain::answer::thread_relevance;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ const MAX_PLACES: usize = 6;
 
 /// The top of the page.
 #[derive(Serialize)]
-pub struct PageHeader {
+pub(crate) struct PageHeader {
     title: String,
     facts: Vec<(&'static str, Vec<String>)>,
     /// The facts in one line.
@@ -64,9 +64,9 @@ struct Banner {
 }
 
 /// The top of a page about these bundles.
-pub fn header(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> PageHeader {
+pub(crate) fn build_header(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> PageHeader {
     let mut experiments: Vec<String> =
-        inputs.iter().map(|input| name(&input.summary.experiment)).collect();
+        inputs.iter().map(|input| format_name(&input.summary.experiment)).collect();
     experiments.dedup();
     let title = match experiments.as_slice() {
         [] => "nothing".to_owned(),
@@ -76,20 +76,20 @@ pub fn header(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> PageHeade
     let mut facts = match inputs {
         [only] => vec![
             ("Measured", measured_kinds(inputs, content)),
-            ("On", place(only)),
-            ("When", when(only)),
-            ("Ended", vec![ended(only)]),
+            ("On", place_lines(only)),
+            ("When", time_lines(only)),
+            ("Ended", vec![format_ending(only)]),
         ],
         _ => vec![("Measured", measured_kinds(inputs, content))],
     };
     if let [only] = inputs {
-        facts.extend(validity(only).map(|lines| ("Valid", lines)));
+        facts.extend(validity_lines(only).map(|lines| ("Valid", lines)));
     }
     let mut limits: Vec<String> = inputs
         .iter()
         .filter_map(|input| input.summary.target.as_ref())
         .flat_map(|target| &target.limits)
-        .map(|limit| clip(limit, 400))
+        .map(|limit| clip_text(limit, 400))
         .collect();
     limits.dedup();
     if !limits.is_empty() {
@@ -98,24 +98,24 @@ pub fn header(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> PageHeade
     let bundles = (inputs.len() > 1).then(|| bundle_table(inputs, content));
     PageHeader {
         title,
-        about: about(inputs),
+        about: about_line(inputs),
         facts,
         key_figures: key_figures(inputs, content),
-        banner: banner(inputs, content),
+        banner: build_banner(inputs, content),
         bundles,
     }
 }
 
 /// When and where it ran, and how it ended, in a line.
-fn about(inputs: &[ReportInput<'_>]) -> String {
+fn about_line(inputs: &[ReportInput<'_>]) -> String {
     let [only] = inputs else { return "What was measured".to_owned() };
     let begun = only.summary.target.as_ref().map_or(only.summary.created, |target| target.started);
-    let place = place(only).into_iter().take(2);
+    let place = place_lines(only).into_iter().take(2);
     let ended = match (&only.bundle.manifest.ending, only.bundle.completeness) {
-        (Some(ending), Completeness::Whole) => clip(&ending.outcome.to_string(), 80),
+        (Some(ending), Completeness::Whole) => clip_text(&ending.outcome.to_string(), 80),
         _ => "cut off".to_owned(),
     };
-    [instant(begun)].into_iter().chain(place).chain([ended]).collect::<Vec<_>>().join(" · ")
+    [format_instant(begun)].into_iter().chain(place).chain([ended]).collect::<Vec<_>>().join(" · ")
 }
 
 /// Descriptions of the measurements: a line for each kind of series.
@@ -129,56 +129,56 @@ fn measured_kinds(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<S
             .series
             .meta
             .period
-            .map(|period| format!(", every {}", span(period)))
+            .map(|period| format!(", every {}", span_text(period)))
             .unwrap_or_default();
         let meta = &line.series.meta;
         let method = meta
             .details
             .get("method")
-            .map(|method| format!(", {}", name(method)))
+            .map(|method| format!(", {}", format_name(method)))
             .unwrap_or_default();
         let kind = format!(
             "{}: {}{method}{every}, {}",
-            name(&meta.workload),
+            format_name(&meta.workload),
             meta.clock,
-            name(&meta.scheduling)
+            format_name(&meta.scheduling)
         );
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }
     }
-    let more = kinds.len().saturating_sub(4);
+    let further_kinds = kinds.len().saturating_sub(4);
     kinds.truncate(4);
-    if more > 0 {
-        kinds.push(format!("and {more} more kinds"));
+    if further_kinds > 0 {
+        kinds.push(format!("and {further_kinds} more kinds"));
     }
     kinds
 }
 
 /// The place of the run: the target, unless it is the local system, then the machine.
-fn place(input: &ReportInput<'_>) -> Vec<String> {
-    let mut lines = machine(input.environment.as_ref());
+fn place_lines(input: &ReportInput<'_>) -> Vec<String> {
+    let mut lines = machine_lines(input.environment.as_ref());
     let Some(target) = &input.summary.target else { return lines };
-    lines.insert(0, format!("{}: {}", clip(&target.kind, 20), clip(&target.name, 200)));
+    lines.insert(0, format!("{}: {}", clip_text(&target.kind, 20), clip_text(&target.name, 200)));
     let facts = target
         .facts
         .iter()
         .take(16)
-        .map(|(name, value)| format!("{}: {}", clip(name, 40), clip(value, 400)));
+        .map(|(name, value)| format!("{}: {}", clip_text(name, 40), clip_text(value, 400)));
     lines.extend(facts);
     lines
 }
 
 /// The machine in a few words.
-pub fn machine(environment: Option<&Value>) -> Vec<String> {
+pub(crate) fn machine_lines(environment: Option<&Value>) -> Vec<String> {
     let Some(document) = environment else { return vec!["not recorded".to_owned()] };
-    let text = |path: &[&str]| facts::text_at(document, path).map(|text| clip(text, 120));
+    let text = |path: &[&str]| facts::text_at(document, path).map(|text| clip_text(text, 120));
     let cpus = facts::text_at(document, &["topology", "online"])
-        .map(|online| format!("CPUs {}", clip(online, 60)));
+        .map(|online| format!("CPUs {}", clip_text(online, 60)));
     let hardware = [text(&["machine", "cpu_model"]), text(&["machine", "board"]), cpus];
     let model = text(&["kernel", "preemption", "model"]).map(|model| format!("preemption {model}"));
     let kernel = [text(&["kernel", "release"]).map(|release| format!("Linux {release}")), model];
-    let guest = facts::at(document, &["machine", "hypervisor", "present"])
+    let guest = facts::value_at(document, &["machine", "hypervisor", "present"])
         .and_then(Value::as_bool)
         .unwrap_or(false);
     let guest = guest.then(|| match text(&["machine", "hypervisor", "name"]) {
@@ -188,27 +188,28 @@ pub fn machine(environment: Option<&Value>) -> Vec<String> {
     let joined =
         |parts: Vec<Option<String>>| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     if let Some(why) = document.get("unavailable").and_then(Value::as_str) {
-        return vec![format!("unknown: {}", clip(why, 300))];
+        return vec![format!("unknown: {}", clip_text(why, 300))];
     }
     let lines = [joined(hardware.into()), joined(kernel.into_iter().chain([guest]).collect())];
     lines.into_iter().filter(|line| !line.is_empty()).collect()
 }
 
-fn when(input: &ReportInput<'_>) -> Vec<String> {
+fn time_lines(input: &ReportInput<'_>) -> Vec<String> {
     let phases = &input.summary.phases;
     let phase = |p: &punctual_bundle::summary::PhaseSummary| match p.duration {
-        Some(ns) => format!("{} {}", name(&p.name), duration(Nanos(ns))),
-        None => format!("{} (duration unknown)", name(&p.name)),
+        Some(ns) => format!("{} {}", format_name(&p.name), duration_text(Nanos(ns))),
+        None => format!("{} (duration unknown)", format_name(&p.name)),
     };
-    let shown: Vec<String> = phases.iter().take(6).map(phase).collect();
-    let more = phases.len().saturating_sub(6);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown_phases: Vec<String> = phases.iter().take(6).map(phase).collect();
+    let further_phases = phases.len().saturating_sub(6);
+    let further_note =
+        if further_phases > 0 { format!(" and {further_phases} more") } else { String::new() };
     // The clock of a virtual machine may be wrong: use the start time by this system's clock.
     let begun =
         input.summary.target.as_ref().map_or(input.summary.created, |target| target.started);
-    let mut lines = vec![instant(begun)];
-    match (shown.is_empty(), input.recording.is_some()) {
-        (false, _) => lines.push(format!("phases: {}{more}", shown.join(", "))),
+    let mut lines = vec![format_instant(begun)];
+    match (shown_phases.is_empty(), input.recording.is_some()) {
+        (false, _) => lines.push(format!("phases: {}{further_note}", shown_phases.join(", "))),
         (true, false) => lines.push("no phase began".to_owned()),
         (true, true) => {}
     }
@@ -217,7 +218,7 @@ fn when(input: &ReportInput<'_>) -> Vec<String> {
 
 /// Whether it was measured as requested: each proof that fails, else the number of proofs that
 /// hold.
-fn validity(input: &ReportInput<'_>) -> Option<Vec<String>> {
+fn validity_lines(input: &ReportInput<'_>) -> Option<Vec<String>> {
     let validity = input.summary.validity.as_ref()?;
     let word = match validity.verdict {
         ValidityWord::Valid => "yes",
@@ -231,26 +232,26 @@ fn validity(input: &ReportInput<'_>) -> Option<Vec<String>> {
         validity.proofs.iter().partition(|proof| proof.outcome == ProofOutcome::Holds);
     let first = format!("{word} ({} of {} proofs hold)", hold.len(), validity.proofs.len());
     let message = |proof: &&Proof| {
-        clip(&format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why), 300)
+        clip_text(&format!("{} of {}: {}", proof.proof.json_word(), proof.subject, proof.why), 300)
     };
-    let more = open.len().saturating_sub(MAX_SENTENCES);
-    let more = (more > 0).then(|| format!("and {more} more"));
+    let further_proofs = open.len().saturating_sub(MAX_SENTENCES);
+    let further_note = (further_proofs > 0).then(|| format!("and {further_proofs} more"));
     Some(
         [first]
             .into_iter()
             .chain(open.iter().take(MAX_SENTENCES).map(message))
-            .chain(more)
+            .chain(further_note)
             .collect(),
     )
 }
 
-fn ended(input: &ReportInput<'_>) -> String {
+fn format_ending(input: &ReportInput<'_>) -> String {
     match (&input.bundle.manifest.ending, input.bundle.completeness) {
         (Some(ending), Completeness::Whole) => {
-            let gaps = crate::sentence::gaps(&input.summary.gaps);
+            let gaps = crate::sentence::format_gaps(&input.summary.gaps);
             let gaps: String = gaps.iter().map(|gap| format!("; {gap}")).collect();
-            let end = end(input.summary, ending.at);
-            clip(&format!("{} {end}{gaps}", ending.outcome), 900)
+            let end = format_end_time(input.summary, ending.at);
+            clip_text(&format!("{} {end}{gaps}", ending.outcome), 900)
         }
         _ => "cut off: the run has no recorded end; the page shows the last checkpoint".to_owned(),
     }
@@ -258,18 +259,18 @@ fn ended(input: &ReportInput<'_>) -> String {
 
 /// The end time. For a target, the time since its start by its own clock: the page shows the start
 /// by this system's clock, and the two clocks must not be mixed.
-fn end(summary: &Summary, at: jiff::Timestamp) -> String {
+fn format_end_time(summary: &Summary, at: jiff::Timestamp) -> String {
     let took = at.duration_since(summary.created);
     match (&summary.target, i64::try_from(took.as_nanos())) {
-        (Some(_), Ok(took)) if took >= 0 => format!("after {}", duration(Nanos(took))),
+        (Some(_), Ok(took)) if took >= 0 => format!("after {}", duration_text(Nanos(took))),
         (Some(_), _) => "at a time before its begin, by its own clock".to_owned(),
-        (None, _) => format!("at {}", instant(at)),
+        (None, _) => format!("at {}", format_instant(at)),
     }
 }
 
 fn key_figures(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<KeyFigure> {
     let of_series = || match inputs {
-        [only] => key_figures_of_answer(&known(only.summary), inputs, content),
+        [only] => key_figures_of_answer(&known_answer(only.summary), inputs, content),
         _ => key_figures_of_series(&all_series(inputs, content), &content.timebase),
     };
     let mut key_figures = if content.lines.is_empty() { Vec::new() } else { of_series() };
@@ -282,10 +283,10 @@ fn key_figures(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<KeyF
             });
         let length: Nanos =
             recordings.iter().fold(Nanos::ZERO, |sum, (_, _, length)| sum + *length);
-        let sub = format!("recorded in {}", duration(length));
+        let sub = format!("recorded in {}", duration_text(length));
         key_figures.push(KeyFigure {
             label: "Events",
-            value: count(events),
+            value: count_text(events),
             unit: String::new(),
             sub,
             class: "",
@@ -295,7 +296,7 @@ fn key_figures(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<KeyF
             .to_owned();
         key_figures.push(KeyFigure {
             label: "Events lost",
-            value: count(lost),
+            value: count_text(lost),
             unit: String::new(),
             sub,
             class,
@@ -311,13 +312,13 @@ fn key_figures_of_answer(
     inputs: &[ReportInput<'_>],
     content: &PageSeries<'_>,
 ) -> Vec<KeyFigure> {
-    let all = all_series(inputs, content);
-    let mut others = key_figures_of_series(&all, &content.timebase);
+    let named_series = all_series(inputs, content);
+    let mut other_figures = key_figures_of_series(&named_series, &content.timebase);
     let Some(figure) = &answer.figure.as_ref().filter(|figure| figure.is_time) else {
-        others.extend(deadlines(inputs));
-        return others;
+        other_figures.extend(deadline_figure(inputs));
+        return other_figures;
     };
-    let unit = content.timebase.unit("µs");
+    let unit = content.timebase.format_unit("µs");
     let required = match (&figure.comparison, figure.bound) {
         (Some(comparison), Some(bound)) => {
             format!(" · required {comparison} {} {unit}", micros_f64(bound as f64))
@@ -329,29 +330,33 @@ fn key_figures_of_answer(
         label: if figure.metric == "max" { "Worst latency" } else { "Latency required" },
         value: micros_f64(figure.value),
         unit,
-        sub: format!("{} of {}{required}", name(&figure.metric), name(&figure.series)),
+        sub: format!(
+            "{} of {}{required}",
+            format_name(&figure.metric),
+            format_name(&figure.series)
+        ),
         class: if is_beyond { "warn" } else { "" },
     }];
     key_figures.extend(figure.beyond.map(|beyond| KeyFigure {
         label: "Longer than allowed",
-        value: count(beyond),
+        value: count_text(beyond),
         unit: String::new(),
-        sub: format!("of {} samples", count(figure.samples)),
+        sub: format!("of {} samples", count_text(figure.samples)),
         class: if is_beyond { "warn" } else { "good" },
     }));
-    key_figures.extend(deadlines(inputs));
+    key_figures.extend(deadline_figure(inputs));
     // Do not show one figure twice.
-    others.retain(|other| match other.label {
+    other_figures.retain(|other| match other.label {
         "Worst latency" => figure.metric != "max",
         "Highest percentile" => other.value != key_figures[0].value,
         _ => true,
     });
-    key_figures.append(&mut others);
+    key_figures.append(&mut other_figures);
     key_figures
 }
 
 /// Cycles that exceeded the deadline of their thread, over all threads with a deadline.
-fn deadlines(inputs: &[ReportInput<'_>]) -> Option<KeyFigure> {
+fn deadline_figure(inputs: &[ReportInput<'_>]) -> Option<KeyFigure> {
     let phases = inputs.iter().flat_map(|input| &input.summary.phases);
     let (mut missed, mut of, mut threads) = (0.0, 0u64, 0u64);
     for phase in phases {
@@ -370,12 +375,14 @@ fn deadlines(inputs: &[ReportInput<'_>]) -> Option<KeyFigure> {
         }
     }
     let sub = match of {
-        0 => format!("of {}", counted(threads, "thread")),
-        _ => format!("of {} of {}", counted(of, "cycle"), counted(threads, "thread")),
+        0 => format!("of {}", count_with_noun(threads, "thread")),
+        _ => {
+            format!("of {} of {}", count_with_noun(of, "cycle"), count_with_noun(threads, "thread"))
+        }
     };
     (threads > 0).then(|| KeyFigure {
         label: "Deadlines missed",
-        value: count(missed.max(0.0) as u64),
+        value: count_text(missed.max(0.0) as u64),
         unit: String::new(),
         sub,
         class: if missed > 0.0 { "warn" } else { "good" },
@@ -386,15 +393,17 @@ fn deadlines(inputs: &[ReportInput<'_>]) -> Option<KeyFigure> {
 /// latency.
 fn key_figures_of_series(all: &[(String, &SeriesSummary)], timebase: &Timebase) -> Vec<KeyFigure> {
     let latencies = || all.iter().filter(|(_, of)| is_latency(&of.workload, &of.name));
-    let most = latencies().filter(|(_, of)| of.count > 0).map(|(_, of)| standing(of)).max();
+    let highest_standing =
+        latencies().filter(|(_, of)| of.count > 0).map(|(_, of)| thread_relevance(of)).max();
     let matters = |of: &SeriesSummary| {
-        is_latency(&of.workload, &of.name) && most.is_none_or(|most| standing(of) == most)
+        is_latency(&of.workload, &of.name)
+            && highest_standing.is_none_or(|most| thread_relevance(of) == most)
     };
     let chosen: Vec<(String, &SeriesSummary)> =
         all.iter().filter(|(_, of)| matters(of)).cloned().collect();
     let worst =
         chosen.iter().filter_map(|(full, of)| Some((of.max?, full))).max_by_key(|(max, _)| *max);
-    let micros = timebase.unit("µs");
+    let micros = timebase.format_unit("µs");
     let mut key_figures = Vec::new();
     if let Some((max, full)) = worst {
         key_figures.push(KeyFigure {
@@ -417,30 +426,30 @@ fn key_figures_of_series(all: &[(String, &SeriesSummary)], timebase: &Timebase) 
     let samples = all.iter().map(|(_, of)| of.count).fold(0u64, u64::saturating_add);
     key_figures.push(KeyFigure {
         label: "Samples",
-        value: count(samples),
+        value: count_text(samples),
         unit: String::new(),
         sub: format!("{} series", all.len()),
         class: "",
     });
-    key_figures.push(losses(all));
+    key_figures.push(loss_figure(all));
     key_figures
 }
 
 /// Missed periods and losses of all series that report them. The four series of a program's thread
 /// count the same cycles: its responses represent all.
-fn losses(all: &[(String, &SeriesSummary)]) -> KeyFigure {
-    let response = format!("/{}", SeriesKind::Response.word());
+fn loss_figure(all: &[(String, &SeriesSummary)]) -> KeyFigure {
+    let response = format!("/{}", SeriesKind::Response.as_str());
     let counts =
         |of: &SeriesSummary| of.workload != ATTACHED_WORKLOAD || of.name.ends_with(&response);
-    let all: Vec<&SeriesSummary> =
+    let counted_series: Vec<&SeriesSummary> =
         all.iter().map(|(_, series)| *series).filter(|series| counts(series)).collect();
     let sum = |of: fn(&SeriesSummary) -> Option<u64>| {
-        let known: Vec<u64> = all.iter().filter_map(|series| of(series)).collect();
-        (!known.is_empty() || all.is_empty())
+        let known: Vec<u64> = counted_series.iter().filter_map(|series| of(series)).collect();
+        (!known.is_empty() || counted_series.is_empty())
             .then(|| known.into_iter().fold(0u64, u64::saturating_add))
     };
     let (overruns, lost) = (sum(|of| of.overruns), sum(|of| of.lost));
-    let unknown = all.iter().filter(|of| of.lost.is_none()).count();
+    let unknown = counted_series.iter().filter(|of| of.lost.is_none()).count();
     let class = match (overruns, lost) {
         (Some(0), Some(0)) if unknown == 0 => "good",
         (Some(0) | None, Some(0) | None) => "",
@@ -450,11 +459,11 @@ fn losses(all: &[(String, &SeriesSummary)]) -> KeyFigure {
     if unknown > 0 {
         sub += &format!("; unknown for {unknown} series");
     }
-    let shown = |n: Option<u64>| n.map_or("unknown".to_owned(), count);
+    let count_text = |n: Option<u64>| n.map_or("unknown".to_owned(), count_text);
     let value = if overruns.or(lost).is_none() {
         "unknown".into()
     } else {
-        format!("{} · {}", shown(overruns), shown(lost))
+        format!("{} · {}", count_text(overruns), count_text(lost))
     };
     KeyFigure { label: "Overruns · lost", value, unit: String::new(), sub, class }
 }
@@ -470,8 +479,8 @@ fn highest_percentile<'a>(
         let numbers = of.percentiles.keys().filter_map(numbered);
         numbers.filter(|(p, _)| *p >= 99.0).max_by(|a, b| a.0.total_cmp(&b.0))
     };
-    let each: Option<Vec<(f64, &str)>> = with_samples().map(rarest).collect();
-    let (_, key) = each?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let rarest_of_each: Option<Vec<(f64, &str)>> = with_samples().map(rarest).collect();
+    let (_, key) = rarest_of_each?.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let figure = |(full, of): &'a (String, &SeriesSummary)| Some((*of.percentiles.get(key)?, full));
     let highest = with_samples().filter_map(figure).max_by_key(|(ns, _)| *ns);
     highest.map(|(ns, full)| (key, ns, full))
@@ -484,55 +493,61 @@ fn all_series<'a>(
 ) -> Vec<(String, &'a SeriesSummary)> {
     let named: HashMap<*const SeriesSummary, &str> =
         content.lines.iter().map(|line| (std::ptr::from_ref(line.summary), &*line.full)).collect();
-    let mut all = Vec::new();
+    let mut named_series = Vec::new();
     for (input, label) in inputs.iter().zip(&content.labels) {
         for phase in &input.summary.phases {
             for series in &phase.series {
                 let known = named.get(&std::ptr::from_ref(series)).map(|name| (*name).to_owned());
-                let full = || format!("{label}: {}/{}", name(&phase.name), name(&series.name));
-                all.push((known.unwrap_or_else(full), series));
+                let full = || {
+                    format!("{label}: {}/{}", format_name(&phase.name), format_name(&series.name))
+                };
+                named_series.push((known.unwrap_or_else(full), series));
             }
         }
     }
-    all
+    named_series
 }
 
 /// The combined verdict of all bundles: the gravest.
-fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &PageSeries<'_>) -> Option<Banner> {
+fn build_banner<'a>(inputs: &'a [ReportInput<'_>], content: &PageSeries<'_>) -> Option<Banner> {
     let verdicts = || inputs.iter().map(|input| &input.summary.verdict);
-    let asked = verdicts().any(|verdict| verdict.word.is_some());
+    let has_requirements = verdicts().any(|verdict| verdict.word.is_some());
     let series = all_series(inputs, content);
     let stated = |(full, series): &(String, &'a SeriesSummary)| {
         let full = full.clone();
         series.requirements.iter().map(move |held| (full.clone(), held)).collect::<Vec<_>>()
     };
-    let all: Vec<(String, &RequirementSummary)> = series.iter().flat_map(stated).collect();
-    let reasons = verdicts().flat_map(Verdict::against).cloned().collect();
-    let mut verdict = Verdict::of(reasons, asked);
+    let all_requirements: Vec<(String, &RequirementSummary)> =
+        series.iter().flat_map(stated).collect();
+    let reasons = verdicts().flat_map(Verdict::adverse_reasons).cloned().collect();
+    let mut verdict = Verdict::from_reasons(reasons, has_requirements);
     let words = verdicts().filter_map(|verdict| verdict.word).chain(verdict.word);
-    verdict.word = VerdictWord::gravest(words);
-    let is_open = !asked && verdict.exit() == Exit::Done;
+    verdict.word = VerdictWord::gravest_verdict(words);
+    let is_open = !has_requirements && verdict.to_exit() == Exit::Done;
     if is_open && (inputs.len() > 1 || content.lines.is_empty()) {
         return None;
     }
-    let mut sentences = sentences(
-        &all.iter().filter(|(_, stated)| stated.verdict != VerdictWord::Met).collect::<Vec<_>>(),
+    let mut sentences = requirement_sentences(
+        &all_requirements
+            .iter()
+            .filter(|(_, stated)| stated.verdict != VerdictWord::Met)
+            .collect::<Vec<_>>(),
     );
     for (input, label) in inputs.iter().zip(&content.labels) {
         let of_bundle = beside_requirements(input.summary).map(|reason| {
-            let text = clip(&of_reason(reason), 400);
+            let text = clip_text(&of_reason(reason), 400);
             if inputs.len() > 1 { format!("{label}: {text}") } else { text }
         });
         sentences.extend(of_bundle);
     }
     let answer = match inputs {
-        [only] => Some(known(only.summary)),
+        [only] => Some(known_answer(only.summary)),
         _ => None,
     };
-    let more = sentences.len().saturating_sub(MAX_SENTENCES);
+    let further_sentences = sentences.len().saturating_sub(MAX_SENTENCES);
     let tone = tone_of(&verdict);
     Some(Banner {
-        class: class(tone),
+        class: tone_class(tone),
         mark: match (verdict.word, tone) {
             (None | Some(VerdictWord::Met), tables::Tone::Good) => {
                 verdict_words(VerdictWord::Met).0
@@ -543,68 +558,70 @@ fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &PageSeries<'_>) -> Option
         },
         headline: match &answer {
             Some(answer) => answer.verdict.clone(),
-            None => headline(&verdict, &all),
+            None => verdict_headline(&verdict, &all_requirements),
         },
         answer: answer.iter().flat_map(|answer| lines_of(answer, &content.timebase)).collect(),
         to_do: answer.map(|answer| answer.to_do).unwrap_or_default(),
         sentences: sentences.into_iter().take(MAX_SENTENCES).collect(),
-        more,
+        more: further_sentences,
     })
 }
 
 /// The lines beside the headline.
 fn lines_of(answer: &Answer, timebase: &Timebase) -> Vec<(String, String)> {
-    let unit = timebase.unit("µs");
+    let unit = timebase.format_unit("µs");
     let time = |ns: f64| format!("{} {unit}", micros_f64(ns));
-    let lines = answer::lines(answer, tables::Tone::Plain, time).into_iter();
+    let lines = answer::answer_lines(answer, tables::Tone::Plain, time).into_iter();
     lines
         .filter(|(label, ..)| !matches!(*label, "verdict" | "to do"))
-        .map(|(label, _, text)| (capital(label), text))
+        .map(|(label, _, text)| (capitalize_heading(label), text))
         .collect()
 }
 
 /// The verdict as a headline, with the numbers of requirements if there are several.
-fn headline(verdict: &Verdict, all: &[(String, &RequirementSummary)]) -> String {
+fn verdict_headline(verdict: &Verdict, all: &[(String, &RequirementSummary)]) -> String {
     let number = |word: VerdictWord| all.iter().filter(|(_, held)| held.verdict == word).count();
     let [met, not_met, undecided, invalid] =
         [VerdictWord::Met, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Invalid]
             .map(number);
-    let of = all.len();
+    let total = all.len();
     match verdict.word {
-        None if verdict.exit() == Exit::Failed => "The run failed".to_owned(),
+        None if verdict.to_exit() == Exit::Failed => "The run failed".to_owned(),
         None => "The evidence cannot be used".to_owned(),
-        Some(VerdictWord::Met) if of == 1 => "The requirement is met".to_owned(),
-        Some(VerdictWord::Met) if of == 0 => "What was required is met".to_owned(),
-        Some(VerdictWord::Met) => format!("All {of} requirements are met"),
+        Some(VerdictWord::Met) if total == 1 => "The requirement is met".to_owned(),
+        Some(VerdictWord::Met) if total == 0 => "What was required is met".to_owned(),
+        Some(VerdictWord::Met) => format!("All {total} requirements are met"),
         Some(VerdictWord::NotMet) if not_met == 0 => "Not met".to_owned(),
         Some(VerdictWord::NotMet) if invalid > 0 => {
             format!(
-                "{not_met} of {of} requirements not met, {invalid} not measured as asked (invalid)"
+                "{not_met} of {total} requirements not met, {invalid} not measured as asked \
+                 (invalid)"
             )
         }
-        Some(VerdictWord::NotMet) => format!("{not_met} of {of} requirements not met"),
+        Some(VerdictWord::NotMet) => format!("{not_met} of {total} requirements not met"),
         Some(VerdictWord::Invalid) if invalid == 0 => {
             "Invalid: it was not measured as requested".to_owned()
         }
         Some(VerdictWord::Invalid) => {
-            format!("Invalid: {invalid} of {of} requirements were not measured as requested")
+            format!("Invalid: {invalid} of {total} requirements were not measured as requested")
         }
         Some(VerdictWord::Undecided) if undecided == 0 => {
             "It cannot be decided whether every requirement is met".to_owned()
         }
         Some(VerdictWord::Undecided) => {
-            format!("{undecided} of {of} requirements cannot be decided, {met} met")
+            format!("{undecided} of {total} requirements cannot be decided, {met} met")
         }
     }
 }
 
 /// A sentence for each requirement that is not met or undecided, with the series and their figures.
-fn sentences(open: &[&(String, &RequirementSummary)]) -> Vec<String> {
+fn requirement_sentences(open: &[&(String, &RequirementSummary)]) -> Vec<String> {
     let mut kinds: Vec<(String, Vec<String>)> = Vec::new();
     for (full, r) in open {
         let reason =
-            r.reason.as_ref().map(|why| format!(" ({})", clip(why, 300))).unwrap_or_default();
-        let kind = format!("{} {}{reason}", name(&r.requirement), verdict_words(r.verdict).1);
+            r.reason.as_ref().map(|why| format!(" ({})", clip_text(why, 300))).unwrap_or_default();
+        let kind =
+            format!("{} {}{reason}", format_name(&r.requirement), verdict_words(r.verdict).1);
         let place = match r.figure {
             Some(_) => {
                 format!("{full} ({})", Cell::from(requirements::measured_value(r)).text)
@@ -617,9 +634,10 @@ fn sentences(open: &[&(String, &RequirementSummary)]) -> Vec<String> {
         }
     }
     let sentence = |(kind, places): (String, Vec<String>)| {
-        let more = places.len().saturating_sub(MAX_PLACES);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{kind}: {}{more}", places[..places.len().min(MAX_PLACES)].join(", "))
+        let further_places = places.len().saturating_sub(MAX_PLACES);
+        let further_note =
+            if further_places > 0 { format!(" and {further_places} more") } else { String::new() };
+        format!("{kind}: {}{further_note}", places[..places.len().min(MAX_PLACES)].join(", "))
     };
     kinds.into_iter().map(sentence).collect()
 }
@@ -646,30 +664,33 @@ fn bundle_table(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Table {
         let environment = |path: &[&str]| {
             let known =
                 input.environment.as_ref().and_then(|document| facts::text_at(document, path));
-            known.map_or(Cell::missing("unknown"), |text| Cell::text(clip(text, 80)))
+            known.map_or(Cell::missing_value("unknown"), |text| Cell::text(clip_text(text, 80)))
         };
         let mut label = Cell::text(&content.labels[place]);
         if !same_experiment && input.summary.experiment != input.label {
-            label = label.sub(name(&input.summary.experiment));
+            label = label.sub(format_name(&input.summary.experiment));
         }
         let ended = match (&input.bundle.manifest.ending, input.bundle.completeness) {
             (Some(ending), Completeness::Whole) if ending.outcome == Outcome::Completed => {
                 Cell::text("completed")
             }
             (Some(ending), Completeness::Whole) => {
-                Cell::text(clip(&ending.outcome.to_string(), 160))
+                Cell::text(clip_text(&ending.outcome.to_string(), 160))
             }
-            _ => Cell::default().badge("cut off", "warn"),
+            _ => Cell::default().with_badge("cut off", "warn"),
         };
         let samples = of_bundle().map(|series| series.count).fold(0u64, u64::saturating_add);
         let worst = of_bundle().filter_map(|series| series.max).max();
         let verdict_of = match input.summary.verdict.word {
             Some(word) => tables::Cell::from(word).into(),
-            None => Cell::missing("none"),
+            None => Cell::missing_value("none"),
         };
         let mut cells = vec![
             label,
-            Cell::figure(instant(input.summary.created), input.summary.created.as_second() as f64),
+            Cell::figure(
+                format_instant(input.summary.created),
+                input.summary.created.as_second() as f64,
+            ),
             environment(&["kernel", "release"]),
             environment(&["kernel", "preemption", "model"]),
             ended,

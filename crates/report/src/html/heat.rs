@@ -7,7 +7,7 @@ use super::drawing::{
 use super::gather::PageSeries;
 use super::style::{CurveStyle, DASHES};
 use super::{ReportInput, text};
-use crate::format::span;
+use crate::format::span_text;
 use punctual_core::{Fact, Heat, Nanos, Sensor, SensorKind};
 use serde::Serialize;
 use std::fmt::Write;
@@ -21,34 +21,40 @@ const RIGHT_LABELS: f64 = 34.0;
 
 /// The input of the template.
 #[derive(Serialize)]
-pub struct HeatFigure {
+pub(crate) struct HeatFigure {
     /// `None`: nothing is known.
     drawing: Option<PlotDrawing>,
     caption: String,
 }
 
 /// The figures of all phases in which sensors were looked for.
-pub fn figures(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<HeatFigure> {
+pub(crate) fn heat_figures(
+    inputs: &[ReportInput<'_>],
+    content: &PageSeries<'_>,
+) -> Vec<HeatFigure> {
     let phases = inputs.iter().flat_map(|input| &input.bundle.phases);
-    let known = phases.zip(&content.groups);
+    let phases_and_groups = phases.zip(&content.groups);
     let several = content.groups.len() > 1;
     let figure = |(phase, group): (&punctual_bundle::Phase, &super::gather::PhaseGroup)| {
-        let of = if several { format!("{}: ", text::name(&group.name)) } else { String::new() };
+        let prefix =
+            if several { format!("{}: ", text::format_name(&group.name)) } else { String::new() };
         let (drawing, caption) = match &phase.meta.heat {
-            Fact::Known(heat) if heat.times.len() > 1 => (Some(draw(heat)), caption(heat)),
-            Fact::Unavailable(why) => (None, format!("Not known: {}.", text::name(why))),
+            Fact::Known(heat) if heat.times.len() > 1 => {
+                (Some(draw_heat(heat)), heat_caption(heat))
+            }
+            Fact::Unavailable(why) => (None, format!("Not known: {}.", text::format_name(why))),
             Fact::Known(_) | Fact::NotAsked => return None,
         };
-        Some(HeatFigure { drawing, caption: format!("{of}{caption}") })
+        Some(HeatFigure { drawing, caption: format!("{prefix}{caption}") })
     };
-    known.filter_map(figure).take(FIGURES).collect()
+    phases_and_groups.filter_map(figure).take(FIGURES).collect()
 }
 
-fn caption(heat: &Heat) -> String {
+fn heat_caption(heat: &Heat) -> String {
     let mut said = "Solid: temperature (left axis); dashed: frequency (right axis); shaded: \
                     throttled or under-voltage."
         .to_owned();
-    let unknown = heat.unknown();
+    let unknown = heat.unanswered_questions();
     if !unknown.is_empty() {
         // Writing to a string cannot fail.
         let _ = write!(said, " Not known, for lack of a sensor: {}.", unknown.join(", "));
@@ -68,27 +74,29 @@ const KINDS: [LineKind; 2] = [
     LineKind { kind: SensorKind::Frequency, unit: 1_000.0, dash: DASHES[1] },
 ];
 
-fn draw(heat: &Heat) -> PlotDrawing {
+fn draw_heat(heat: &Heat) -> PlotDrawing {
     let plot =
         Area { left: LEFT, right: WIDTH - RIGHT - RIGHT_LABELS, top: TOP, bottom: HEIGHT - BOTTOM };
     let last = heat.times.last().map_or(1, |last| last.ns()).max(1) as f64;
     let time = PlotAxis::from_zero(last);
-    let x = |at: Nanos| plot.left + time.share(at.ns() as f64) * (plot.right - plot.left);
-    let y =
-        |axis: &PlotAxis, value: f64| plot.bottom - axis.share(value) * (plot.bottom - plot.top);
+    let x =
+        |at: Nanos| plot.left + time.relative_position(at.ns() as f64) * (plot.right - plot.left);
+    let y = |axis: &PlotAxis, value: f64| {
+        plot.bottom - axis.relative_position(value) * (plot.bottom - plot.top)
+    };
     let mut paths: Vec<PathOf> = Vec::new();
-    let mut more = 0;
+    let mut sensors_left_out = 0;
     let axes = KINDS.map(|of| {
         let mut sensors: Vec<&Sensor> = heat
             .sensors
             .iter()
-            .filter(|sensor| sensor.kind == of.kind && sensor.worst().is_some())
+            .filter(|sensor| sensor.kind == of.kind && sensor.worst_value().is_some())
             .collect();
-        let most = |sensor: &&Sensor| sensor.values.iter().flatten().max().copied();
-        sensors.sort_by_key(|sensor| std::cmp::Reverse(most(sensor)));
-        more += sensors.len().saturating_sub(LINES);
+        let highest_value = |sensor: &&Sensor| sensor.values.iter().flatten().max().copied();
+        sensors.sort_by_key(|sensor| std::cmp::Reverse(highest_value(sensor)));
+        sensors_left_out += sensors.len().saturating_sub(LINES);
         sensors.truncate(LINES);
-        let highest = sensors.first().and_then(most)?;
+        let highest = sensors.first().and_then(highest_value)?;
         let axis = PlotAxis::from_zero(highest as f64 / of.unit);
         for sensor in sensors {
             let place = paths.len();
@@ -97,9 +105,9 @@ fn draw(heat: &Heat) -> PlotDrawing {
                     value.map(|value| (x(*at), y(&axis, value as f64 / of.unit)))
                 });
             paths.push(PathOf {
-                name: text::clip(&text::name(&sensor.name), 52),
-                d: line(points),
-                hue: CurveStyle::nth(place).hue,
+                name: text::clip_text(&text::format_name(&sensor.name), 52),
+                d: line_path(points),
+                hue: CurveStyle::from_curve_index(place).hue,
                 dash: of.dash,
                 opacity: 1.0,
                 legend_x: LEFT + (place % 2) as f64 * (WIDTH - LEFT) / 2.0,
@@ -109,40 +117,40 @@ fn draw(heat: &Heat) -> PlotDrawing {
         Some(axis)
     });
     let ticks = |axis: &Option<PlotAxis>| -> Vec<AxisTick> {
-        let of = |axis: &PlotAxis| {
+        let axis_ticks = |axis: &PlotAxis| {
             let tick = |value: f64| AxisTick { at: y(axis, value), label: format!("{value:.0}") };
             axis.ticks().into_iter().map(tick).collect()
         };
-        axis.as_ref().map_or(Vec::new(), of)
+        axis.as_ref().map_or(Vec::new(), axis_ticks)
     };
     let [temperature, frequency] = axes;
     let title = |axis: &Option<PlotAxis>, name: &str| {
         axis.as_ref().map_or(String::new(), |_| name.to_owned())
     };
     let at = |ns: f64| Nanos(ns as i64);
-    let x_tick = |ns: f64| AxisTick { at: x(at(ns)), label: span(at(ns)) };
+    let x_tick = |ns: f64| AxisTick { at: x(at(ns)), label: span_text(at(ns)) };
     let band = |(from, until): (Nanos, Nanos)| (x(from), (x(until) - x(from)).max(1.0));
     let legend = paths.len().div_ceil(2) as f64 * 18.0;
     PlotDrawing {
         width: WIDTH,
-        height: HEIGHT + legend + if more > 0 { 22.0 } else { 6.0 },
+        height: HEIGHT + legend + if sensors_left_out > 0 { 22.0 } else { 6.0 },
         names: paths.len(),
-        more,
+        more: sensors_left_out,
         x_ticks: time.ticks().into_iter().map(x_tick).collect(),
         y_ticks: ticks(&temperature),
         right_ticks: ticks(&frequency),
         x_title: "time since the phase began".to_owned(),
         y_title: title(&temperature, "°C"),
         right_title: title(&frequency, "MHz"),
-        bands: heat.limited().into_iter().map(band).collect(),
-        description: description(heat),
+        bands: heat.limited_spans().into_iter().map(band).collect(),
+        description: describe_heat(heat),
         paths,
         plot,
     }
 }
 
 /// A line through the known points; a gap where one is unknown.
-fn line(points: impl Iterator<Item = Option<(f64, f64)>>) -> String {
+fn line_path(points: impl Iterator<Item = Option<(f64, f64)>>) -> String {
     let (mut drawn, mut pen) = (String::new(), 'M');
     for point in points {
         match point {
@@ -157,19 +165,19 @@ fn line(points: impl Iterator<Item = Option<(f64, f64)>>) -> String {
     drawn
 }
 
-fn description(heat: &Heat) -> String {
+fn describe_heat(heat: &Heat) -> String {
     let hottest = heat.sensors.iter().filter(|one| one.kind == SensorKind::Temperature);
-    let hottest = hottest.filter_map(Sensor::worst).max();
+    let hottest = hottest.filter_map(Sensor::worst_value).max();
     let up_to = hottest.map_or(String::new(), |value| {
         format!("Temperatures up to {:.1} °C. ", value as f64 / 1_000.0)
     });
-    let limited = heat.limited();
+    let limited = heat.limited_spans();
     let lasted = limited
         .iter()
         .fold(0i64, |all, (from, until)| all.saturating_add(until.ns().saturating_sub(from.ns())));
     match lasted {
         0 if limited.is_empty() => format!("{up_to}No sensor showed throttling or under-voltage."),
-        some => format!("{up_to}Throttled or under-voltage for {}.", span(Nanos(some))),
+        some => format!("{up_to}Throttled or under-voltage for {}.", span_text(Nanos(some))),
     }
 }
 
@@ -192,7 +200,7 @@ mod tests {
         let kinds = [SensorKind::Temperature, SensorKind::Frequency, SensorKind::Alarm];
         let rows: [&[i64]; 4] =
             [&[50_000, 1_800_000, 0], &[-1, 600_000, 1], &[100_000, 600_000, 0], &[0, 0, 0]];
-        let drawn = draw(&heat(&kinds, &rows));
+        let drawn = draw_heat(&heat(&kinds, &rows));
         let lines: Vec<&str> = drawn.paths.iter().map(|path| path.d.as_str()).collect();
         assert_eq!(lines[0].matches('M').count(), 2, "{}", lines[0]);
         assert_eq!(lines[1].matches('L').count(), 3, "{}", lines[1]);
@@ -211,8 +219,8 @@ mod tests {
     fn the_caption_names_what_no_sensor_shows() {
         let rows: [&[i64]; 2] = [&[50_000], &[50_000]];
         let only = heat(&[SensorKind::Temperature], &rows);
-        let text = caption(&only);
+        let text = heat_caption(&only);
         assert!(text.ends_with("of a sensor: frequency, throttling, under-voltage."), "{text}");
-        assert!(draw(&only).right_ticks.is_empty());
+        assert!(draw_heat(&only).right_ticks.is_empty());
     }
 }

@@ -2,8 +2,8 @@
 
 use super::facts;
 use super::table::{Cell, Column, Table};
-use super::text::name;
-use crate::format::{count, span};
+use super::text::format_name;
+use crate::format::{count_text, span_text};
 use punctual_core::Nanos;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -23,34 +23,36 @@ struct InterruptDifference {
 
 /// The differences between two readings of one system: interrupts, softirqs and steal time, if both
 /// sides are known.
-pub fn tables(before: &Value, after: &Value) -> Vec<Table> {
+pub(crate) fn difference_tables(before: &Value, after: &Value) -> Vec<Table> {
     let kinds = [
         ("interrupts", "Hardware interrupts during the run"),
         ("softirqs", "Softirqs during the run"),
     ];
-    let mut tables: Vec<Table> =
-        kinds.iter().filter_map(|(kind, title)| table(before, after, kind, title)).collect();
+    let mut tables: Vec<Table> = kinds
+        .iter()
+        .filter_map(|(kind, title)| difference_table(before, after, kind, title))
+        .collect();
     tables.extend(stolen_time(before, after));
     tables
 }
 
-fn table(before: &Value, after: &Value, kind: &str, title: &str) -> Option<Table> {
-    let (before, after) = (facts::at(before, &[kind])?, facts::at(after, &[kind])?);
+fn difference_table(before: &Value, after: &Value, kind: &str, title: &str) -> Option<Table> {
+    let (before, after) = (facts::value_at(before, &[kind])?, facts::value_at(after, &[kind])?);
     let cpus: Vec<u64> = after.get("cpus")?.as_array()?.iter().filter_map(Value::as_u64).collect();
-    let mut all = differences(before, after)?;
-    all.sort_by_key(|line| std::cmp::Reverse(line.total));
-    let quiet = all.iter().filter(|line| line.total == 0).count();
-    let shown: Vec<InterruptDifference> =
-        all.into_iter().filter(|line| line.total > 0).take(MAX_LINES).collect();
-    let each = cpus.len() <= MAX_CPUS;
+    let mut difference_lines = subtract_readings(before, after)?;
+    difference_lines.sort_by_key(|line| std::cmp::Reverse(line.total));
+    let quiet = difference_lines.iter().filter(|line| line.total == 0).count();
+    let shown_lines: Vec<InterruptDifference> =
+        difference_lines.into_iter().filter(|line| line.total > 0).take(MAX_LINES).collect();
+    let has_cpu_columns = cpus.len() <= MAX_CPUS;
     let mut columns = vec![Column::text("Interrupt"), Column::figures("All CPUs")];
-    if each {
+    if has_cpu_columns {
         columns.extend(cpus.iter().map(|cpu| Column::figures(&format!("CPU {cpu}"))));
     }
     let row = |line: &InterruptDifference| {
-        let mut cells = vec![Cell::text(name(&line.id)), Cell::count(line.total)];
+        let mut cells = vec![Cell::text(format_name(&line.id)), Cell::count(line.total)];
         if !line.description.is_empty() {
-            cells[0].sub = Some(name(&line.description));
+            cells[0].sub = Some(format_name(&line.description));
         }
         // A count for the whole system has no values by CPU.
         let of_cpu = |k: usize| {
@@ -59,7 +61,7 @@ fn table(before: &Value, after: &Value, kind: &str, title: &str) -> Option<Table
                 .filter(|_| line.by_cpu.len() > 1)
                 .map_or(Cell::default(), |n| Cell::count(*n))
         };
-        cells.extend((0..if each { cpus.len() } else { 0 }).map(of_cpu));
+        cells.extend((0..if has_cpu_columns { cpus.len() } else { 0 }).map(of_cpu));
         cells
     };
     Some(Table {
@@ -68,16 +70,16 @@ fn table(before: &Value, after: &Value, kind: &str, title: &str) -> Option<Table
             if quiet == 1 { "One other".to_owned() } else { format!("{quiet} others") }
         ),
         columns,
-        rows: shown.iter().map(row).collect(),
+        rows: shown_lines.iter().map(row).collect(),
         sortable: true,
     })
 }
 
-fn differences(before: &Value, after: &Value) -> Option<Vec<InterruptDifference>> {
+fn subtract_readings(before: &Value, after: &Value) -> Option<Vec<InterruptDifference>> {
     let lines = |of: &'static str, side: &Value| side.get(of).and_then(Value::as_array).cloned();
     let earlier = lines("lines", before)?;
     let earlier: HashMap<&str, Vec<u64>> =
-        earlier.iter().filter_map(|l| Some((l.get("id")?.as_str()?, counts(l)))).collect();
+        earlier.iter().filter_map(|l| Some((l.get("id")?.as_str()?, counts_per_cpu(l)))).collect();
     let later = lines("lines", after)?;
     let difference = |line: &Value| {
         let id = line.get("id")?.as_str()?.to_owned();
@@ -85,7 +87,7 @@ fn differences(before: &Value, after: &Value) -> Option<Vec<InterruptDifference>
         let since = |(k, now): (usize, u64)| {
             now.saturating_sub(was.and_then(|w| w.get(k)).copied().unwrap_or(0))
         };
-        let by_cpu: Vec<u64> = counts(line).into_iter().enumerate().map(since).collect();
+        let by_cpu: Vec<u64> = counts_per_cpu(line).into_iter().enumerate().map(since).collect();
         let total = by_cpu.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
         let description =
             line.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -94,7 +96,7 @@ fn differences(before: &Value, after: &Value) -> Option<Vec<InterruptDifference>
     Some(later.iter().filter_map(difference).collect())
 }
 
-fn counts(line: &Value) -> Vec<u64> {
+fn counts_per_cpu(line: &Value) -> Vec<u64> {
     line.get("counts")
         .and_then(Value::as_array)
         .into_iter()
@@ -106,7 +108,7 @@ fn counts(line: &Value) -> Vec<u64> {
 /// Time that the hypervisor took, and SMIs, by CPU.
 fn stolen_time(before: &Value, after: &Value) -> Option<Table> {
     let by_cpu = |side: &Value, kind: &str| -> Option<BTreeMap<u64, u64>> {
-        let fields = facts::at(side, &[kind])?.as_object()?;
+        let fields = facts::value_at(side, &[kind])?.as_object()?;
         Some(fields.iter().filter_map(|(cpu, n)| Some((cpu.parse().ok()?, n.as_u64()?))).collect())
     };
     let since = |kind: &str| {
@@ -131,18 +133,19 @@ fn stolen_time(before: &Value, after: &Value) -> Option<Table> {
     let mut columns = vec![Column::text("CPU")];
     columns.extend(steal.iter().map(|_| Column::figures("Steal time")));
     columns.extend(smi.iter().map(|_| {
-        Column::figures("SMIs").meaning(
+        Column::figures("SMIs").with_meaning(
             "system management interrupts: time that the firmware takes, invisible to the kernel",
         )
     }));
     let row = |cpu: &u64| {
         let mut cells = vec![Cell::text(format!("CPU {cpu}"))];
         let time = |ns: &u64| {
-            Cell::figure(span(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX))), *ns as f64)
+            Cell::figure(span_text(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX))), *ns as f64)
         };
-        cells.extend(steal.iter().map(|m| m.get(cpu).map_or(Cell::missing("unknown"), time)));
+        cells.extend(steal.iter().map(|m| m.get(cpu).map_or(Cell::missing_value("unknown"), time)));
         cells.extend(smi.iter().map(|m| {
-            m.get(cpu).map_or(Cell::missing("unknown"), |n| Cell::figure(count(*n), *n as f64))
+            m.get(cpu)
+                .map_or(Cell::missing_value("unknown"), |n| Cell::figure(count_text(*n), *n as f64))
         }));
         cells
     };
@@ -176,7 +179,7 @@ mod tests {
                 "smi": {"unavailable": "no"},
             })
         };
-        let tables = tables(&side([100, 200], 0), &side([150, 1_200], 3));
+        let tables = difference_tables(&side([100, 200], 0), &side([150, 1_200], 3));
         let shown = |table: &Table| {
             let rows = table
                 .rows

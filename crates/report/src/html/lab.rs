@@ -11,10 +11,10 @@ use super::curve::Curve;
 use super::drawing::{self, PlotDrawing};
 use super::embedded::EmbeddedData;
 use super::gather::PageSeries;
-use super::page::script;
+use super::page::page_script;
 use super::recording::section::RecordingData;
 use super::scale::Scale;
-use super::{HtmlError, PageLimits, SIZE_LIMIT, account, fitting};
+use super::{HtmlError, PageLimits, SIZE_LIMIT, account, fit_page};
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::LabDocument;
 use punctual_bundle::summary::Summary;
@@ -35,7 +35,7 @@ pub struct Scripted {
 ///
 /// # Errors
 /// This build makes no pages, or a template does not fit its data.
-pub(crate) fn fitted(
+pub(crate) fn fit_lab_page(
     lab: &LabDocument,
     pooled: &[Option<Bundle>],
     render: impl Fn(&Scripted) -> Result<String, HtmlError>,
@@ -44,24 +44,24 @@ pub(crate) fn fitted(
         return Err(HtmlError::LeftOut);
     }
     let summaries: Vec<Option<Summary>> =
-        pooled.iter().map(|bundle| bundle.as_ref().map(punctual_stats::summarize)).collect();
-    let mut content = curves::content(lab, pooled, &summaries);
-    fitting(&mut content, SIZE_LIMIT, |content, size| render(&scripted(content, size)?))
+        pooled.iter().map(|bundle| bundle.as_ref().map(punctual_stats::summarize_bundle)).collect();
+    let mut content = curves::gather_lab_series(lab, pooled, &summaries);
+    fit_page(&mut content, SIZE_LIMIT, |content, size| render(&script_plots(content, size)?))
 }
 
 /// The plots of the script; without a script the series cannot be chosen, and the first is drawn.
-fn scripted(content: &PageSeries<'_>, size: &PageLimits) -> Result<Scripted, HtmlError> {
+fn script_plots(content: &PageSeries<'_>, size: &PageLimits) -> Result<Scripted, HtmlError> {
     let curves: Vec<Curve> =
-        content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
-    let scale = Scale::of(content, &curves);
+        content.lines.iter().map(|line| line.curve.reduce_to(size.bins)).collect();
+    let scale = Scale::from_curves(content, &curves);
     let account = account::AccountData::default();
-    let embedded = EmbeddedData::of(
+    let embedded = EmbeddedData::from_page(
         &[],
         content,
         &curves,
         scale,
         size,
-        RecordingData::of(&[], &[], 0, 0),
+        RecordingData::from_digests(&[], &[], 0, 0),
         &account,
     )
     .to_text()
@@ -71,6 +71,6 @@ fn scripted(content: &PageSeries<'_>, size: &PageLimits) -> Result<Scripted, Htm
         0 => String::new(),
         more => format!("{more} more curves are not shown: too many for one page."),
     };
-    let drawing = drawing::draw(&first, &first_curves, &scale);
-    Ok(Scripted { drawing, reduced, script: script(&SCRIPT), embedded })
+    let drawing = drawing::draw_curves(&first, &first_curves, &scale);
+    Ok(Scripted { drawing, reduced, script: page_script(&SCRIPT), embedded })
 }

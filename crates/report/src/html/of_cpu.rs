@@ -16,7 +16,7 @@ pub struct OfCpu {
 impl OfCpu {
     /// Samples by the CPU on which they ended, ascending; empty if all ended on one CPU. The bins
     /// are `resolution` ns wide.
-    pub fn all(samples: &[Sample], resolution: i64) -> Vec<OfCpu> {
+    pub(crate) fn split_by_cpu(samples: &[Sample], resolution: i64) -> Vec<OfCpu> {
         let Some(first) = samples.first().map(|sample| sample.cpu) else { return Vec::new() };
         if samples.iter().all(|sample| sample.cpu == first) {
             return Vec::new();
@@ -25,11 +25,13 @@ impl OfCpu {
         for sample in samples {
             cpus.entry(sample.cpu).or_default().push(sample.latency().ns());
         }
-        cpus.into_iter().map(|(cpu, latencies)| OfCpu::of(cpu, latencies, resolution)).collect()
+        cpus.into_iter()
+            .map(|(cpu, latencies)| OfCpu::from_latencies(cpu, latencies, resolution))
+            .collect()
     }
 
     /// Builds the samples of a CPU from latencies in ns.
-    pub fn of(cpu: u32, mut latencies: Vec<i64>, resolution: i64) -> OfCpu {
+    pub(crate) fn from_latencies(cpu: u32, mut latencies: Vec<i64>, resolution: i64) -> OfCpu {
         latencies.sort_unstable();
         let width = resolution.max(1);
         let negative = latencies.partition_point(|latency| *latency < 0);
@@ -56,8 +58,8 @@ mod tests {
     #[test]
     fn samples_of_one_cpu_are_not_divided() {
         let one = [sample(3, 10), sample(3, 20)];
-        assert!(OfCpu::all(&one, 1_000).is_empty());
-        assert!(OfCpu::all(&[], 1_000).is_empty());
+        assert!(OfCpu::split_by_cpu(&one, 1_000).is_empty());
+        assert!(OfCpu::split_by_cpu(&[], 1_000).is_empty());
     }
 
     proptest! {
@@ -68,7 +70,7 @@ mod tests {
         ) {
             let samples: Vec<Sample> =
                 samples.into_iter().map(|(cpu, latency)| sample(cpu, latency)).collect();
-            for of in OfCpu::all(&samples, resolution) {
+            for of in OfCpu::split_by_cpu(&samples, resolution) {
                 let own: Vec<i64> = samples
                     .iter()
                     .filter(|sample| sample.cpu == of.cpu)

@@ -18,7 +18,7 @@ pub enum PlotSource {
 }
 
 /// The same timeline with at most `limit` segments: neighbours are merged.
-pub(crate) fn reduced(line: &Timeline, limit: usize) -> Timeline {
+pub(crate) fn reduce_timeline(line: &Timeline, limit: usize) -> Timeline {
     let (Some(first), Some(last)) = (line.buckets.first(), line.buckets.last()) else {
         return line.clone();
     };
@@ -85,7 +85,7 @@ mod tests {
             };
             let samples: Vec<Sample> = samples.iter().map(sample).collect();
             let full = Timeline::of_samples(&samples, fine);
-            let line = reduced(&full, limit);
+            let line = reduce_timeline(&full, limit);
             prop_assert!(line.buckets.len() <= limit);
             prop_assert_eq!(
                 line.buckets.iter().map(|b| b.count).sum::<u64>(),

@@ -2,8 +2,8 @@
 //! so that the tails are visible.
 
 use super::drawing::{Area, AxisTick};
-use super::text::clip;
-use crate::format::{plain, span};
+use super::text::clip_text;
+use crate::format::{escape_unsafe, span_text};
 use punctual_core::Nanos;
 use serde::Serialize;
 use std::fmt::Write;
@@ -32,23 +32,23 @@ struct OverlaidLine {
 }
 
 /// Draws both; `None` if a side has no distribution or no value above 0.
-pub(crate) fn draw(names: [&str; 2], curves: [&[(f64, i64)]; 2]) -> Option<Overlaid> {
+pub(crate) fn draw_overlaid(names: [&str; 2], curves: [&[(f64, i64)]; 2]) -> Option<Overlaid> {
     let positive = curves.map(|curve| {
-        let all = curve.iter().filter(|(_, ns)| *ns > 0);
-        all.map(|(share, ns)| (*share, *ns as f64)).collect::<Vec<_>>()
+        let positive_points = curve.iter().filter(|(_, ns)| *ns > 0);
+        positive_points.map(|(share, ns)| (*share, *ns as f64)).collect::<Vec<_>>()
     });
     if positive.iter().any(Vec::is_empty) {
         return None;
     }
-    let all = || positive.iter().flatten();
-    let from = all().map(|(_, ns)| *ns).fold(f64::MAX, f64::min) * 0.9;
-    let to = all().map(|(_, ns)| *ns).fold(0.0, f64::max) * 1.1;
-    let least = all().map(|(share, _)| *share).fold(0.1, f64::min);
+    let all_points = || positive.iter().flatten();
+    let from = all_points().map(|(_, ns)| *ns).fold(f64::MAX, f64::min) * 0.9;
+    let to = all_points().map(|(_, ns)| *ns).fold(0.0, f64::max) * 1.1;
+    let lowest_share = all_points().map(|(share, _)| *share).fold(0.1, f64::min);
     let x = |ns: f64| PLOT.left + (ns / from).ln() / (to / from).ln() * (PLOT.right - PLOT.left);
-    let y = |share: f64| PLOT.top + share.ln() / least.ln() * (PLOT.bottom - PLOT.top);
+    let y = |share: f64| PLOT.top + share.ln() / lowest_share.ln() * (PLOT.bottom - PLOT.top);
     let lines = positive.iter().zip(&names).enumerate().map(|(k, (curve, name))| OverlaidLine {
-        name: clip(&plain(name), 40),
-        d: path(curve, x, y),
+        name: clip_text(&escape_unsafe(name), 40),
+        d: curve_path(curve, x, y),
         hue: k,
         legend_x: PLOT.left + k as f64 * (PLOT.right - PLOT.left) / 2.0,
     });
@@ -56,11 +56,12 @@ pub(crate) fn draw(names: [&str; 2], curves: [&[(f64, i64)]; 2]) -> Option<Overl
     let x_ticks = (0..19)
         .flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)))
         .filter(|ns| (from..=to).contains(ns))
-        .map(|ns| AxisTick { at: x(ns), label: span(Nanos(ns as i64)) });
-    let y_ticks = (0..12).map(|k| 10f64.powi(-k)).filter(|share| *share >= least).map(|share| {
-        let digits = (-share.log10() - 2.0).round().max(0.0) as usize;
-        AxisTick { at: y(share), label: format!("{:.digits$} %", share * 100.0) }
-    });
+        .map(|ns| AxisTick { at: x(ns), label: span_text(Nanos(ns as i64)) });
+    let y_ticks =
+        (0..12).map(|k| 10f64.powi(-k)).filter(|share| *share >= lowest_share).map(|share| {
+            let digits = (-share.log10() - 2.0).round().max(0.0) as usize;
+            AxisTick { at: y(share), label: format!("{:.digits$} %", share * 100.0) }
+        });
     Some(Overlaid {
         width: WIDTH,
         height: HEIGHT,
@@ -70,13 +71,13 @@ pub(crate) fn draw(names: [&str; 2], curves: [&[(f64, i64)]; 2]) -> Option<Overl
         y_ticks: y_ticks.collect(),
         description: format!(
             "Share of samples longer than a latency, of {} and {}; the table has the figures.",
-            plain(names[0]),
-            plain(names[1])
+            escape_unsafe(names[0]),
+            escape_unsafe(names[1])
         ),
     })
 }
 
-fn path(curve: &[(f64, f64)], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> String {
+fn curve_path(curve: &[(f64, f64)], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> String {
     let mut d = String::new();
     for (k, (share, ns)) in curve.iter().enumerate() {
         // Writing to a string cannot fail.
@@ -93,13 +94,13 @@ mod tests {
     fn the_longer_tail_is_drawn_farther_right() {
         let (short, long) = ([(1.0, 1_000), (0.01, 5_000)], [(1.0, 1_000), (0.01, 50_000)]);
         let names = ["6.1", "6.12"];
-        let drawn = draw(names, [&short, &long]).unwrap();
+        let drawn = draw_overlaid(names, [&short, &long]).unwrap();
         let end = |k: usize| -> f64 {
             let d = &drawn.lines[k].d;
             d[d.rfind('L').unwrap() + 1..].split(' ').next().unwrap().parse().unwrap()
         };
         assert!(end(0) < end(1) && end(1) <= PLOT.right);
         assert_eq!(drawn.y_ticks[2].label, "1 %");
-        assert!(draw(names, [&[], &long]).is_none());
+        assert!(draw_overlaid(names, [&[], &long]).is_none());
     }
 }

@@ -129,119 +129,128 @@ struct Anatomies<'a> {
     pictures: Vec<(&'a str, &'a super::picture::Picture)>,
 }
 
-fn breakdowns<'a>(
+fn collect_breakdowns<'a>(
     inputs: &[ReportInput<'a>],
     labels: &'a [String],
     pictures: usize,
 ) -> Anatomies<'a> {
-    let mut all = Anatomies { sections: Vec::new(), pictures: Vec::new() };
+    let mut page_breakdowns = Anatomies { sections: Vec::new(), pictures: Vec::new() };
     let several = inputs.iter().filter(|input| input.breakdown.is_some()).count() > 1;
     for (input, label) in inputs.iter().zip(labels) {
         let Some(of) = input.breakdown else { continue };
         let title = if several { label.as_str() } else { "" };
-        all.sections.push(breakdown::BreakdownSection::of(
+        page_breakdowns.sections.push(breakdown::BreakdownSection::from_breakdown(
             of,
             title.to_owned(),
-            all.pictures.len(),
+            page_breakdowns.pictures.len(),
             pictures,
         ));
-        all.pictures.extend(of.pictures().iter().take(pictures).map(|picture| (title, picture)));
+        page_breakdowns
+            .pictures
+            .extend(of.pictures().iter().take(pictures).map(|picture| (title, picture)));
     }
-    all
+    page_breakdowns
 }
 
 /// The exact explanations of the page's bundles.
-fn exacts(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<exact::ExactSection> {
+fn exact_sections(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<exact::ExactSection> {
     let several = inputs.len() > 1;
-    let known = inputs.iter().zip(labels);
-    known
+    let labelled_inputs = inputs.iter().zip(labels);
+    labelled_inputs
         .filter_map(|(input, label)| {
             let label = if several { label.clone() } else { String::new() };
-            Some(exact::ExactSection::of(input.exact.as_ref()?, label))
+            Some(exact::ExactSection::from_document(input.exact.as_ref()?, label))
         })
         .collect()
 }
 
 /// The page in a given size.
-pub(super) fn render(
+pub(super) fn render_page(
     inputs: &[ReportInput<'_>],
     content: &PageSeries<'_>,
     size: &PageLimits,
 ) -> Result<String, HtmlError> {
     let curves: Vec<Curve> =
-        content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
-    let scale = Scale::of(content, &curves);
-    let recorded = section::recordings(inputs, &content.labels);
-    let taken = breakdowns(inputs, &content.labels, size.pictures);
-    let of_recordings =
-        section::RecordingData::of(&taken.pictures, &recorded, size.pictures, size.items);
-    let (pictures, intervals, values) = of_recordings.plots();
-    let account = account::AccountData::of(content);
-    let embedded = EmbeddedData::of(inputs, content, &curves, scale, size, of_recordings, &account)
-        .to_text()
-        .map_err(|why| HtmlError::Render(why.to_string()))?;
+        content.lines.iter().map(|line| line.curve.reduce_to(size.bins)).collect();
+    let scale = Scale::from_curves(content, &curves);
+    let recorded = section::labelled_recordings(inputs, &content.labels);
+    let page_breakdowns = collect_breakdowns(inputs, &content.labels, size.pictures);
+    let of_recordings = section::RecordingData::from_digests(
+        &page_breakdowns.pictures,
+        &recorded,
+        size.pictures,
+        size.items,
+    );
+    let (pictures, intervals, values) = of_recordings.plot_counts();
+    let account = account::AccountData::from_content(content);
+    let embedded =
+        EmbeddedData::from_page(inputs, content, &curves, scale, size, of_recordings, &account)
+            .to_text()
+            .map_err(|why| HtmlError::Render(why.to_string()))?;
     let cut_off = |bundle: usize| inputs[bundle].bundle.completeness == Completeness::CutOff;
-    let (style, script) = (style(), script(&SCRIPT));
+    let (style, script) = (page_style(), page_script(&SCRIPT));
     let page = BundlePage {
-        policy: Value::from_safe_string(policy(&style, &script)),
-        header: header::header(inputs, content),
-        warnings: warnings::warnings(inputs, &content.labels),
-        summary: figures::summary(content, cut_off),
-        requirements: figures::requirements(content),
-        details: figures::details(content, size.details),
-        drawing: drawing::draw(content, &curves, &scale),
+        policy: Value::from_safe_string(security_policy(&style, &script)),
+        header: header::build_header(inputs, content),
+        warnings: warnings::collect_warnings(inputs, &content.labels),
+        summary: figures::latency_table(content, cut_off),
+        requirements: figures::requirement_table(content),
+        details: figures::detail_table(content, size.details),
+        drawing: drawing::draw_curves(content, &curves, &scale),
         has_corrected: content.lines.iter().any(|line| !line.corrected.is_empty()),
-        multiples: by_cpu::multiples(content, &scale),
-        heats: heat::figures(inputs, content),
-        account: account::table(content),
-        account_plots: account.plots(),
-        calibrations: titled(inputs, content, |of| calibration::table(&of.summary.calibration)),
-        uncalibrated: uncalibrated(inputs, content),
-        cycles: cycle::sections(inputs, &content.labels),
-        worst: worst::table(content, size.worst_rows, size.worst),
+        multiples: by_cpu::draw_multiples(content, &scale),
+        heats: heat::heat_figures(inputs, content),
+        account: account::account_table(content),
+        account_plots: account.plot_count(),
+        calibrations: titled_tables(inputs, content, |of| {
+            calibration::calibration_table(&of.summary.calibration)
+        }),
+        uncalibrated: missing_calibrations(inputs, content),
+        cycles: cycle::build_sections(inputs, &content.labels),
+        worst: worst::worst_table(content, size.worst_rows, size.worst),
         has_series: !content.lines.is_empty() || recorded.is_empty(),
-        breakdowns: taken.sections,
-        exacts: exacts(inputs, &content.labels),
-        recordings: section::sections(&recorded, size.details.min(MAX_THREAD_ROWS)),
-        violated: recorded.iter().flat_map(|(_, digest)| digest.violated()).collect(),
+        breakdowns: page_breakdowns.sections,
+        exacts: exact_sections(inputs, &content.labels),
+        recordings: section::recording_sections(&recorded, size.details.min(MAX_THREAD_ROWS)),
+        violated: recorded.iter().flat_map(|(_, digest)| digest.violated_limits()).collect(),
         plots: Plots { pictures, intervals, values },
         cpu_load: loads::cpu_load(inputs, content),
-        loads: loads::commands(inputs, content),
-        published: titled(inputs, content, |of| {
-            of.summary.published.as_ref().map(published::table)
+        loads: loads::command_table(inputs, content),
+        published: titled_tables(inputs, content, |of| {
+            of.summary.published.as_ref().map(published::published_table)
         }),
-        notes: notes::tables(inputs, &content.labels),
-        scatters: scatter::drawings(inputs, &content.labels),
-        flames: flame::graphs(inputs, &content.labels),
-        environment: environment::environment(inputs, &content.labels),
+        notes: notes::note_tables(inputs, &content.labels),
+        scatters: scatter::draw_tables(inputs, &content.labels),
+        flames: flame::collect_graphs(inputs, &content.labels),
+        environment: environment::compare_environments(inputs, &content.labels),
         checks: check_tables(inputs, content),
-        documents: documents::documents(inputs, &content.labels, size.text, size.documents),
-        reductions: reductions(content, &curves, size),
+        documents: documents::collect_texts(inputs, &content.labels, size.text, size.documents),
+        reductions: describe_reductions(content, &curves, size),
         version: env!("CARGO_PKG_VERSION"),
         style: Value::from_safe_string(style),
         script: Value::from_safe_string(script),
         embedded: Value::from_safe_string(embedded),
     };
-    fill("page.html", &page, content.timebase)
+    fill_template("page.html", &page, content.timebase)
 }
 
 /// Fills a template; the page states its timebase once in full (`timenote`), and every table and
 /// figure has a short mark of it (`timemark`).
-pub fn fill(
+pub(crate) fn fill_template(
     template: &str,
     page: &impl Serialize,
     timebase: Timebase,
 ) -> Result<String, HtmlError> {
-    let filled = templates().and_then(|mut all| {
-        all.add_global("timemark", timebase.clock());
-        all.add_global("timenote", timebase.mark());
+    let filled = load_templates().and_then(|mut all| {
+        all.add_global("timemark", timebase.clock_note());
+        all.add_global("timenote", timebase.short_meaning());
         all.get_template(template)?.render(Serde(page))
     });
     filled.map_err(|why| HtmlError::Render(format!("{why:#}")))
 }
 
 /// All templates escape; every inserted text is made visible first.
-fn templates() -> Result<Environment<'static>, minijinja::Error> {
+fn load_templates() -> Result<Environment<'static>, minijinja::Error> {
     let mut templates = Environment::new();
     templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -250,7 +259,7 @@ fn templates() -> Result<Environment<'static>, minijinja::Error> {
     }
     templates.set_formatter(|out, state, value| match value.as_str() {
         Some(text) if value.kind() == ValueKind::String && !value.is_safe() => {
-            escape_formatter(out, state, &Value::from(text::visible(text)))
+            escape_formatter(out, state, &Value::from(text::escape_hidden(text)))
         }
         _ => escape_formatter(out, state, value),
     });
@@ -258,21 +267,21 @@ fn templates() -> Result<Environment<'static>, minijinja::Error> {
 }
 
 /// The style of a page with plots.
-pub fn style() -> String {
+pub(crate) fn page_style() -> String {
     format!("{UPLOT_STYLE}\n{STYLE}")
 }
 
 /// The script of a page with plots, with the parts specific to this page.
-pub fn script(page: &[&str]) -> String {
-    let own = [&PLOTS, page].concat().join("\n");
+pub(crate) fn page_script(page: &[&str]) -> String {
+    let parts = [&PLOTS, page].concat().join("\n");
     format!(
-        "/* uPlot:\n{UPLOT_LICENSE}*/\n{UPLOT}\n(function () {{\n\"use strict\";\n{own}\n}})();\n"
+        "/* uPlot:\n{UPLOT_LICENSE}*/\n{UPLOT}\n(function () {{\n\"use strict\";\n{parts}\n}})();\n"
     )
 }
 
 /// The page's content security policy: only this one script and this one style. No string becomes
 /// markup (Trusted Types), no request is sent (`default-src 'none'`).
-pub fn policy(style: &str, script: &str) -> String {
+pub(crate) fn security_policy(style: &str, script: &str) -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; \
@@ -284,7 +293,7 @@ pub fn policy(style: &str, script: &str) -> String {
 }
 
 /// A table of each bundle that has one, titled with its label if there are several.
-fn titled(
+fn titled_tables(
     inputs: &[ReportInput<'_>],
     content: &PageSeries<'_>,
     of: impl Fn(&ReportInput<'_>) -> Option<tables::Table>,
@@ -292,7 +301,7 @@ fn titled(
     let table = |(input, label): (&ReportInput<'_>, &String)| {
         let mut table = of(input)?;
         if inputs.len() > 1 {
-            table.title = format!("{} of {}", table.title, text::name(label));
+            table.title = format!("{} of {}", table.title, text::format_name(label));
         }
         Some(table.into())
     };
@@ -300,28 +309,34 @@ fn titled(
 }
 
 /// Why the cost of recording was not measured.
-fn uncalibrated(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<String> {
-    let of = |(input, label): (&ReportInput<'_>, &String)| {
-        let why = calibration::left_out(&input.summary.calibration)?;
+fn missing_calibrations(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<String> {
+    let missing_calibration = |(input, label): (&ReportInput<'_>, &String)| {
+        let reason = calibration::left_out(&input.summary.calibration)?;
         let label = if inputs.len() > 1 { format!("{label}: ") } else { String::new() };
-        Some(text::sentence(&format!("{label}{why}.")))
+        Some(text::format_sentence(&format!("{label}{reason}.")))
     };
-    inputs.iter().zip(&content.labels).filter_map(of).collect()
+    inputs.iter().zip(&content.labels).filter_map(missing_calibration).collect()
 }
 
 /// The result of `punctual check` for each bundle that has one; a document of unknown shape is
 /// shown as facts.
 fn check_tables(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<(String, Table)> {
     let table = |document| match CheckRow::read(document) {
-        Some(rules) => checks::table(rules).into(),
-        None => facts::table("Results of punctual check.", document),
+        Some(rules) => checks::check_table(rules).into(),
+        None => facts::fact_table("Results of punctual check.", document),
     };
-    let known = inputs.iter().zip(&content.labels);
-    known.filter_map(|(input, label)| Some((label.clone(), table(input.check.as_ref()?)))).collect()
+    let labelled_inputs = inputs.iter().zip(&content.labels);
+    labelled_inputs
+        .filter_map(|(input, label)| Some((label.clone(), table(input.check.as_ref()?))))
+        .collect()
 }
 
 /// Sentences about data that is coarser than measured.
-fn reductions(content: &PageSeries<'_>, curves: &[Curve], size: &PageLimits) -> Vec<String> {
+fn describe_reductions(
+    content: &PageSeries<'_>,
+    curves: &[Curve],
+    size: &PageLimits,
+) -> Vec<String> {
     let mut reduced = Vec::new();
     let coarser = content
         .lines
@@ -330,11 +345,11 @@ fn reductions(content: &PageSeries<'_>, curves: &[Curve], size: &PageLimits) -> 
         .filter(|(line, curve)| curve.body_width > line.curve.resolution);
     let widest = coarser.clone().map(|(_, curve)| curve.body_width).max();
     if let Some(widest) = widest {
-        let width = crate::format::span(punctual_core::Nanos(widest));
-        let of = coarser.count();
+        let width = crate::format::span_text(punctual_core::Nanos(widest));
+        let coarser_count = coarser.count();
         reduced.push(format!(
-            "The histograms of {of} series have bins of up to {width} in the body; the tails are \
-             exact."
+            "The histograms of {coarser_count} series have bins of up to {width} in the body; the \
+             tails are exact."
         ));
     }
     let buckets = content.lines.iter().map(|line| line.timeline.buckets.len()).max().unwrap_or(0);
@@ -364,7 +379,7 @@ mod tests {
             ("uPlot.min.css", UPLOT_STYLE),
             ("LICENSE", UPLOT_LICENSE),
         ] {
-            let sum = punctual_core::hex(&Sha256::digest(text));
+            let sum = punctual_core::encode_hex(&Sha256::digest(text));
             assert!(readme.contains(&format!("| {file} | {sum} |")), "{file} has the sum {sum}");
         }
     }
@@ -372,7 +387,7 @@ mod tests {
     #[test]
     fn no_asset_ends_its_element() {
         assert!(
-            !script(&SCRIPT).to_lowercase().contains("</script"),
+            !page_script(&SCRIPT).to_lowercase().contains("</script"),
             "the script would end in its middle"
         );
         assert!(!STYLE.contains("</") && !UPLOT_STYLE.contains("</"));
@@ -381,7 +396,7 @@ mod tests {
             "a style sheet loads nothing"
         );
         assert!(
-            !script(&SCRIPT).replace(UPLOT, "").contains("innerHTML"),
+            !page_script(&SCRIPT).replace(UPLOT, "").contains("innerHTML"),
             "data becomes text only"
         );
     }

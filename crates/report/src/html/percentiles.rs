@@ -10,8 +10,8 @@ pub(crate) const PER_DECADE: usize = 16;
 /// Latencies (ns) at `p = 1 - 10^(-k / PER_DECADE)` for k = 0, 1, … while one sample in `10^(k /
 /// PER_DECADE)` exists. The maximum lies at `log10(count)`, seldom on this grid: the caller adds
 /// it.
-pub fn points(distribution: &Distribution) -> Vec<i64> {
-    along(distribution.curve())
+pub(crate) fn percentile_points(distribution: &Distribution) -> Vec<i64> {
+    points_of_steps(distribution.cumulative_curve())
 }
 
 /// The same for several distributions combined.
@@ -19,7 +19,7 @@ pub(crate) fn merged_points(distributions: &[&Distribution]) -> Vec<i64> {
     let mut steps: Vec<(Nanos, u64)> = Vec::new();
     for distribution in distributions {
         let mut below = 0;
-        steps.extend(distribution.curve().map(|(latency, cumulative)| {
+        steps.extend(distribution.cumulative_curve().map(|(latency, cumulative)| {
             let count = cumulative - below;
             below = cumulative;
             (latency, count)
@@ -31,11 +31,11 @@ pub(crate) fn merged_points(distributions: &[&Distribution]) -> Vec<i64> {
         total = total.saturating_add(*count);
         *count = total;
     });
-    along(steps.into_iter())
+    points_of_steps(steps.into_iter())
 }
 
 /// Walks once along (latency, cumulative count).
-fn along(steps: impl Iterator<Item = (Nanos, u64)>) -> Vec<i64> {
+fn points_of_steps(steps: impl Iterator<Item = (Nanos, u64)>) -> Vec<i64> {
     let steps: Vec<(Nanos, u64)> = steps.collect();
     let Some((_, count)) = steps.last().copied().filter(|(_, count)| *count > 0) else {
         return Vec::new();
@@ -44,7 +44,7 @@ fn along(steps: impl Iterator<Item = (Nanos, u64)>) -> Vec<i64> {
     let mut place = 0;
     let point = |k: usize| {
         let percentile = 100.0 * (1.0 - 10f64.powf(-(k as f64) / PER_DECADE as f64));
-        let rank = percentiles::rank(percentile, count);
+        let rank = percentiles::percentile_rank(percentile, count);
         while steps[place].1 < rank && place + 1 < steps.len() {
             place += 1;
         }
@@ -65,24 +65,24 @@ mod tests {
             period: None,
         });
         latencies.for_each(|ns| {
-            data.record(&Sample { seq: 0, due: ClockNs(0), woke: ClockNs(ns), cpu: 0 }, 0)
+            data.record_sample(&Sample { seq: 0, due: ClockNs(0), woke: ClockNs(ns), cpu: 0 }, 0)
         });
-        Distribution::of(&data)
+        Distribution::from_series(&data)
     }
 
     #[test]
     fn the_percentile_curve_ends_with_the_samples() {
-        let points = points(&distribution(1..=1_000));
+        let points = percentile_points(&distribution(1..=1_000));
         assert_eq!(points.len(), 3 * PER_DECADE + 1);
         assert_eq!((points[0], points[PER_DECADE], points[2 * PER_DECADE]), (1, 900, 990));
         assert!(points.is_sorted());
-        assert!(super::points(&distribution(0..0)).is_empty());
+        assert!(super::percentile_points(&distribution(0..0)).is_empty());
     }
 
     #[test]
     fn curves_of_several_series_add_up() {
         let (odd, even) =
             (distribution((1..1_000).step_by(2)), distribution((2..=1_000).step_by(2)));
-        assert_eq!(merged_points(&[&odd, &even]), points(&distribution(1..=1_000)));
+        assert_eq!(merged_points(&[&odd, &even]), percentile_points(&distribution(1..=1_000)));
     }
 }

@@ -13,8 +13,8 @@ mod threads;
 pub use items::{ItemStyle, LaneItem};
 pub use lane::{LaneKind, PictureLane};
 
-use super::text::name;
-use crate::format::{count, span};
+use super::text::format_name;
+use crate::format::{count_text, span_text};
 use crate::marks::Mark;
 use punctual_core::{MonotonicNs, Names, Nanos, Tid};
 use punctual_explain::threads::WindowLanes;
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// The subject of a picture.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Focus {
+pub(crate) struct Focus {
     /// `latency 812 µs: timer/cpu3`.
     pub title: String,
     /// Its thread, which is drawn first.
@@ -77,7 +77,7 @@ struct Arrow {
 }
 
 /// The input of pictures.
-pub struct Material<'a> {
+pub(crate) struct Material<'a> {
     /// Spans of CPUs and threads in the window.
     pub lanes: &'a WindowLanes,
     /// Everything else in the window.
@@ -91,7 +91,7 @@ pub struct Material<'a> {
 
 impl Picture {
     /// The picture of an interval with at most `limit` items: the shortest are dropped.
-    pub fn of(focus: &Focus, material: &Material<'_>, limit: usize) -> Picture {
+    pub(crate) fn from_material(focus: &Focus, material: &Material<'_>, limit: usize) -> Picture {
         let mut build = Build::new(focus, material);
         cpus::add(&mut build);
         threads::add(&mut build);
@@ -99,9 +99,9 @@ impl Picture {
     }
 
     /// The number of a constant word, for items that are added to the picture.
-    pub fn word(&mut self, text: &str) -> usize {
-        let known = self.words.iter().position(|word| word == text);
-        known.unwrap_or_else(|| {
+    pub(crate) fn intern_word(&mut self, text: &str) -> usize {
+        let known_word = self.words.iter().position(|word| word == text);
+        known_word.unwrap_or_else(|| {
             self.words.push(text.to_owned());
             self.words.len() - 1
         })
@@ -114,34 +114,35 @@ impl Picture {
             .iter_mut()
             .for_each(|arrow| (arrow.from, arrow.to) = (arrow.from + 1, arrow.to + 1));
         self.own = self.own.map(|own| own + 1);
-        *self = self.thinned(limit);
+        *self = self.to_thinned(limit);
     }
 
     /// Prefixes the title with the bundle's label, if there is one.
-    pub(crate) fn labelled(mut self, label: &str) -> Picture {
+    pub(crate) fn with_label(mut self, label: &str) -> Picture {
         if !label.is_empty() {
             self.title = format!("{label} · {}", self.title);
         }
         self
     }
 
-    fn items(&self) -> usize {
+    fn item_count(&self) -> usize {
         self.lanes.iter().map(PictureLane::len).sum()
     }
 
     /// The same picture with at most `limit` items: the shortest are dropped, which a note reports.
-    pub(crate) fn thinned(&self, limit: usize) -> Picture {
+    pub(crate) fn to_thinned(&self, limit: usize) -> Picture {
         let mut picture = self.clone();
-        if picture.items() <= limit {
+        if picture.item_count() <= limit {
             return picture;
         }
         let mixed = picture.words.len();
         picture.words.push("several, too short to be shown one by one".to_owned());
-        let left_out = lane::thin(&mut picture.lanes, limit, mixed);
+        let left_out = lane::thin_lanes(&mut picture.lanes, limit, mixed);
         if left_out > 0 {
-            picture
-                .notes
-                .push(format!("{} of the shortest items are not shown.", count(left_out as u64)));
+            picture.notes.push(format!(
+                "{} of the shortest items are not shown.",
+                count_text(left_out as u64)
+            ));
         }
         picture
     }
@@ -168,24 +169,24 @@ impl<'a> Build<'a> {
             words: items::Words::default(),
             lanes: Vec::new(),
             cpu_lanes: BTreeMap::new(),
-            hues: hues(focus, material.lanes),
+            hues: assign_hues(focus, material.lanes),
             thread_lanes: BTreeMap::new(),
             notes: Vec::new(),
         }
     }
 
     /// Nanoseconds since the picture's zero.
-    fn time(&self, at: MonotonicNs) -> i64 {
+    fn time_since_zero(&self, at: MonotonicNs) -> i64 {
         (at - self.focus.from.0).ns()
     }
 
     /// The thread's colour; grey for those with the shortest running time.
-    fn hue(&self, tid: Tid) -> u8 {
+    fn hue_of_thread(&self, tid: Tid) -> u8 {
         self.hues.get(&tid).copied().unwrap_or(7)
     }
 
-    fn task(&self, tid: Tid) -> String {
-        let task = name(&self.material.names.task(tid));
+    fn task_label(&self, tid: Tid) -> String {
+        let task = format_name(&self.material.names.task_name(tid));
         if tid == Tid::IDLE || !self.material.names.tasks.contains_key(&tid) {
             task
         } else {
@@ -194,25 +195,26 @@ impl<'a> Build<'a> {
     }
 
     fn finish(mut self, limit: usize) -> Picture {
-        let arrows = self.arrows();
+        let arrows = self.wakeup_arrows();
         let unfit = self.material.lanes.left_out.saturating_add(self.material.left_out);
         if unfit > 0 {
             self.notes.push(format!(
                 "{} more spans and events did not fit into this picture.",
-                count(unfit)
+                count_text(unfit)
             ));
         }
         let (from, to) = (self.material.lanes.from, self.material.lanes.to);
         if from > self.focus.from.0 {
-            let shown = span(self.focus.to.0 - from);
-            self.notes.push(format!("Only the last {shown} are shown: there are too many events."));
+            let shown_time = span_text(self.focus.to.0 - from);
+            self.notes
+                .push(format!("Only the last {shown_time} are shown: there are too many events."));
         }
         let picture = Picture {
             title: self.focus.title.clone(),
             zero: self.focus.from.0.ns().to_string(),
-            from: self.time(from),
-            to: self.time(to),
-            end: self.time(self.focus.to.0),
+            from: self.time_since_zero(from),
+            to: self.time_since_zero(to),
+            end: self.time_since_zero(self.focus.to.0),
             labels: [self.focus.from.1, self.focus.to.1],
             lanes: self.lanes,
             arrows,
@@ -220,27 +222,27 @@ impl<'a> Build<'a> {
             words: self.words.into_list(),
             notes: self.notes,
         };
-        picture.thinned(limit)
+        picture.to_thinned(limit)
     }
 
-    fn arrows(&self) -> Vec<Arrow> {
+    fn wakeup_arrows(&self) -> Vec<Arrow> {
         let arrow = |wake: &punctual_explain::threads::WakeMark| {
             let from = self.cpu_lanes.get(&wake.cpu)?;
             let to = self.thread_lanes.get(&wake.task)?;
-            let by = match wake.interrupt {
+            let waker = match wake.interrupt {
                 Some(_) => format!(
                     "an interrupt on CPU {}, where {} ran,",
                     wake.cpu,
-                    self.task(wake.waker)
+                    self.task_label(wake.waker)
                 ),
-                None => format!("{} on CPU {}", self.task(wake.waker), wake.cpu),
+                None => format!("{} on CPU {}", self.task_label(wake.waker), wake.cpu),
             };
-            let when = span(wake.at - self.focus.from.0);
+            let when = span_text(wake.at - self.focus.from.0);
             Some(Arrow {
-                at: self.time(wake.at),
+                at: self.time_since_zero(wake.at),
                 from: *from,
                 to: *to,
-                label_text: format!("{when}: {by} wakes {}", self.task(wake.task)),
+                label_text: format!("{when}: {waker} wakes {}", self.task_label(wake.task)),
             })
         };
         self.material.lanes.wakes.iter().filter_map(arrow).take(MAX_ARROWS).collect()
@@ -249,7 +251,7 @@ impl<'a> Build<'a> {
 
 /// The subject's thread has the second hue, the threads with the longest running time have the
 /// others.
-fn hues(focus: &Focus, lanes: &WindowLanes) -> HashMap<Tid, u8> {
+fn assign_hues(focus: &Focus, lanes: &WindowLanes) -> HashMap<Tid, u8> {
     let mut ran: HashMap<Tid, Nanos> = HashMap::new();
     for run in lanes.cpus.values().flat_map(|lane| &lane.ran) {
         if let Some(tid) = run.tid.filter(|tid| *tid != Tid::IDLE && focus.tid != Some(*tid)) {
@@ -258,8 +260,8 @@ fn hues(focus: &Focus, lanes: &WindowLanes) -> HashMap<Tid, u8> {
     }
     let mut longest: Vec<(Tid, Nanos)> = ran.into_iter().collect();
     longest.sort_by_key(|(tid, time)| (std::cmp::Reverse(*time), *tid));
-    let others = longest.into_iter().map(|(tid, _)| tid).zip([0, 2, 3, 4, 5, 6]);
-    focus.tid.map(|tid| (tid, 1)).into_iter().chain(others).collect()
+    let hues_of_others = longest.into_iter().map(|(tid, _)| tid).zip([0, 2, 3, 4, 5, 6]);
+    focus.tid.map(|tid| (tid, 1)).into_iter().chain(hues_of_others).collect()
 }
 
 /// Wake-up arrows drawn; the lanes show all wake-ups as events.

@@ -3,9 +3,9 @@
 
 use super::overlaid::Overlaid;
 use super::scatter::Scatter;
-use super::table::{Table, class};
-use super::text::name;
-use crate::sentence::factor;
+use super::table::{Table, tone_class};
+use super::text::format_name;
+use crate::sentence::format_ratio;
 use crate::tables::Tone;
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub(crate) enum Plot {
 }
 
 /// A figure with a setting, or of another side, over that without it.
-pub struct Effect {
+pub(crate) struct Effect {
     pub name: String,
     pub tone: Tone,
     pub answer: &'static str,
@@ -29,7 +29,7 @@ pub struct Effect {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Forest {
+pub(crate) struct Forest {
     caption: String,
     ticks: Vec<Tick>,
     rows: Vec<Row>,
@@ -60,15 +60,15 @@ struct Row {
 
 impl Forest {
     /// `None` if no effect is known.
-    pub fn of(
+    pub(crate) fn from_effects(
         caption: String,
         rows: impl Iterator<Item = Effect>,
         set: Option<(String, Effect)>,
     ) -> Option<Forest> {
         let rows: Vec<Effect> = rows.collect();
-        let known = rows.iter().chain(set.as_ref().map(|(_, row)| row));
-        let known = known.filter_map(|row| row.ratio);
-        let ends = known.flat_map(|(at, [low, high])| [Some(at), low, high]).flatten();
+        let all_effects = rows.iter().chain(set.as_ref().map(|(_, row)| row));
+        let known_ratios = all_effects.filter_map(|row| row.ratio);
+        let ends = known_ratios.flat_map(|(at, [low, high])| [Some(at), low, high]).flatten();
         let widest = ends.map(|end| end.ln().abs()).reduce(f64::max)?;
         // Up to a factor of 100; an arrow marks values beyond it.
         let reach = widest.clamp(1.02f64.ln(), 100f64.ln()) * 1.08;
@@ -77,34 +77,34 @@ impl Forest {
         let step = steps.into_iter().find(|step| reach / step.ln() <= 4.0).unwrap_or(10.0);
         let ticks = (-4..=4).filter(|k| f64::from(*k).abs() * step.ln() <= reach);
         let tick = |k| Tick {
-            at: place(step.powi(k), reach),
-            label: factor(step.powi(k)),
+            at: place_of_factor(step.powi(k), reach),
+            label: format_ratio(step.powi(k)),
             is_one: k == 0,
         };
         Some(Forest {
             caption,
             ticks: ticks.map(tick).collect(),
-            rows: rows.into_iter().map(|effect| row(effect, reach)).collect(),
-            set: set.map(|(title, effect)| (title, row(effect, reach))),
+            rows: rows.into_iter().map(|effect| to_row(effect, reach)).collect(),
+            set: set.map(|(title, effect)| (title, to_row(effect, reach))),
         })
     }
 }
 
-fn row(effect: Effect, reach: f64) -> Row {
+fn to_row(effect: Effect, reach: f64) -> Row {
     let ends =
         effect.ratio.map(|(at, [low, high])| [low.unwrap_or(0.0), high.unwrap_or(f64::MAX), at]);
     Row {
-        name: name(&effect.name),
-        class: class(effect.tone),
+        name: format_name(&effect.name),
+        class: tone_class(effect.tone),
         answer: effect.answer,
         words: effect.words,
-        place: ends.map(|ends| ends.map(|end| place(end, reach))),
+        place: ends.map(|ends| ends.map(|end| place_of_factor(end, reach))),
         open: ends.map_or([false; 2], |[low, high, _]| [low.ln() < -reach, high.ln() > reach]),
     }
 }
 
 /// The position of a factor, in percent of the width; some room is left at either end.
-fn place(factor: f64, reach: f64) -> f64 {
+fn place_of_factor(factor: f64, reach: f64) -> f64 {
     50.0 + 47.0 * (factor.max(f64::MIN_POSITIVE).ln() / reach).clamp(-1.0, 1.0)
 }
 
@@ -122,7 +122,8 @@ mod tests {
             ratio,
         };
         let open = effect(Some((0.5, [None, Some(1.0)])));
-        let drawn = Forest::of(String::new(), [open, effect(None)].into_iter(), None).unwrap();
+        let drawn =
+            Forest::from_effects(String::new(), [open, effect(None)].into_iter(), None).unwrap();
         let [first, second] = &drawn.rows[..] else { panic!("{drawn:?}") };
         assert_eq!(
             (first.open, first.place.unwrap()[..2].to_vec()),
@@ -131,6 +132,6 @@ mod tests {
         assert!(first.place.unwrap()[2] < 10.0 && second.place.is_none());
         assert!(drawn.ticks.iter().any(|tick| tick.is_one && tick.at == 50.0));
         // Without an effect nothing is drawn.
-        assert!(Forest::of(String::new(), [effect(None)].into_iter(), None).is_none());
+        assert!(Forest::from_effects(String::new(), [effect(None)].into_iter(), None).is_none());
     }
 }

@@ -14,7 +14,7 @@ mod tables;
 pub(super) use marks::InWindows;
 
 use super::picture::{Focus, Material, Picture};
-use crate::format::count;
+use crate::format::count_text;
 use punctual_bundle::intervals::{OccupancyDocument, PairsDocument};
 use punctual_core::event::{Group, Recorded, RecordedSource};
 use punctual_core::{Event, Finding, MonotonicNs, Names, Nanos, Severity};
@@ -59,19 +59,19 @@ pub struct RecordingDigest {
 impl RecordingDigest {
     /// The digest of a recording; each call of `events` must yield all its events from the
     /// beginning.
-    pub fn of<E: IntoIterator<Item = Event>>(
+    pub fn from_events<E: IntoIterator<Item = Event>>(
         source: &RecordingSource<'_>,
         events: impl Fn() -> E,
     ) -> RecordingDigest {
         let RecordingSource { recorded, names, requests, .. } = source;
         let needed = PreparedPairing::is_needed(recorded, requests);
         let prepared = if needed {
-            PreparedPairing::of(events(), requests)
+            PreparedPairing::from_events(events(), requests)
         } else {
             PreparedPairing::default()
         };
         let gaps = prepared.gaps.clone();
-        let coverage = Coverage::of(recorded, names);
+        let coverage = Coverage::from_recording(recorded, names);
 
         let mut counts = EventCounts::default();
         let mut latest = choice::LatestSamples::default();
@@ -84,72 +84,78 @@ impl RecordingDigest {
             counts.add(&event);
             latest.add(&event);
             density.add(&event);
-            pairing.push(&event, |found| kept.found(&found));
+            pairing.push(&event, |found| kept.record_match(&found));
             tracker.push(&event);
         }
         let (occupancy, warnings) = tracker.finish();
-        let occupancy = occupancy.document(warnings, names, recorded);
+        let occupancy = occupancy.to_document(warnings, names, recorded);
         let results = pairing.finish(names);
 
-        let blind = pairs::document(&results, DETAIL, &[], names, recorded);
-        let foci = choice::foci(&latest, &blind, &occupancy, source);
-        let explained = pairs::windows(&results, DETAIL);
-        let mut beside = CoincidenceCounter::of_pairs(kept, &results, &gaps, names, recorded);
+        let blind = pairs::build_document(&results, DETAIL, &[], names, recorded);
+        let foci = choice::choose_foci(&latest, &blind, &occupancy, source);
+        let explained = pairs::worst_windows(&results, DETAIL);
+        let mut coincidences = CoincidenceCounter::of_pairs(kept, &results, &gaps, names, recorded);
         let counted = events().into_iter().inspect(|event| {
-            if let Some(counter) = &mut beside {
+            if let Some(counter) = &mut coincidences {
                 counter.push(event);
             }
         });
         let (mut lanes, pictures) =
-            around(source, (&foci, &density), &explained, (coverage, gaps), counted);
+            collect_windows(source, (&foci, &density), &explained, (coverage, gaps), counted);
         lanes.truncate(explained.len());
-        let mut intervals = pairs::document(&results, DETAIL, &lanes, names, recorded);
-        intervals.coincidences = beside.map(CoincidenceCounter::finish);
+        let mut intervals = pairs::build_document(&results, DETAIL, &lanes, names, recorded);
+        intervals.coincidences = coincidences.map(CoincidenceCounter::finish);
         RecordingDigest { recorded: (*recorded).clone(), counts, occupancy, intervals, pictures }
     }
 
     /// Warnings about its figures: those of its recorder, and losses.
     pub fn warnings(&self) -> Vec<Finding> {
-        let mut all = self.recorded.findings.clone();
+        let mut findings = self.recorded.findings.clone();
         let lossy = self.recorded.sources.iter().filter(|source| source.lost > 0);
         let message = "events were lost: the time in between is marked as unknown";
         let finding = |source: &RecordedSource| {
             let evidence = format!(
                 "{} of {}",
-                count(source.lost),
-                count(source.recorded.saturating_add(source.lost))
+                count_text(source.lost),
+                count_text(source.recorded.saturating_add(source.lost))
             );
-            Finding::new("events-lost", Severity::Warning, &source.name, message).evidence(evidence)
+            Finding::new("events-lost", Severity::Warning, &source.name, message)
+                .with_evidence(evidence)
         };
-        all.extend(lossy.map(finding));
-        all.extend(self.occupancy.contradiction(self.counts.group(Group::Sched)));
-        all
+        findings.extend(lossy.map(finding));
+        findings
+            .extend(self.occupancy.contradiction_finding(self.counts.group_count(Group::Sched)));
+        findings
     }
 
     /// The number of events, the number of lost events, and the length.
-    pub fn extent(&self) -> (u64, u64, Nanos) {
-        (self.counts.total(), self.recorded.lost(), self.recorded.ended - self.recorded.began)
+    pub(crate) fn extent(&self) -> (u64, u64, Nanos) {
+        (
+            self.counts.total_count(),
+            self.recorded.lost_count(),
+            self.recorded.ended - self.recorded.began,
+        )
     }
 
     /// Sentences about the stated limits that are exceeded.
-    pub fn violated(&self) -> Vec<String> {
-        tables::violated(&self.intervals)
+    pub(crate) fn violated_limits(&self) -> Vec<String> {
+        tables::violated_limits(&self.intervals)
     }
 }
 
 /// Collects the data of the windows `explained` and the pictures of the subjects, in one pass.
-fn around<E: IntoIterator<Item = Event>>(
+fn collect_windows<E: IntoIterator<Item = Event>>(
     source: &RecordingSource<'_>,
     (foci, density): (&[Focus], &density::Density),
     explained: &[(MonotonicNs, MonotonicNs)],
     (coverage, gaps): (Coverage, Gaps),
     events: E,
 ) -> (Vec<WindowLanes>, Vec<Picture>) {
-    let shown: Vec<(MonotonicNs, MonotonicNs)> =
-        foci.iter().map(|of| density.narrowed(of)).collect();
-    let all = explained.iter().chain(&shown).copied();
-    let mut tracker = Tracker::new(coverage, gaps, LaneWindows::new(all));
-    let mut marks = marks::InWindows::new(source.names, &shown);
+    let shown_windows: Vec<(MonotonicNs, MonotonicNs)> =
+        foci.iter().map(|of| density.narrow_window(of)).collect();
+    let all_windows = explained.iter().chain(&shown_windows).copied();
+    let mut tracker = Tracker::new(coverage, gaps, LaneWindows::new(all_windows));
+    let mut marks = marks::InWindows::new(source.names, &shown_windows);
     for event in events {
         tracker.push(&event);
         marks.push(&event);
@@ -158,7 +164,7 @@ fn around<E: IntoIterator<Item = Event>>(
     let of_subjects = lanes.split_off(explained.len().min(lanes.len()));
     let material = foci.iter().zip(&of_subjects).zip(marks.finish());
     let picture = |((focus, lanes), (marks, left_out)): ((&Focus, &WindowLanes), (Vec<_>, u64))| {
-        Picture::of(
+        Picture::from_material(
             focus,
             &Material {
                 lanes,

@@ -7,7 +7,7 @@ use super::percentiles::PER_DECADE;
 use serde::Serialize;
 
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Scale {
+pub(crate) struct Scale {
     /// The finest width (ns) in which all curves can be compared.
     pub finest: i64,
     /// The initial width: a microsecond, as usual in such plots, unless all samples lie within a
@@ -23,9 +23,12 @@ pub struct Scale {
 }
 
 impl Scale {
-    pub fn of(content: &PageSeries<'_>, curves: &[Curve]) -> Scale {
-        let finest =
-            curves.iter().map(|curve| curve.body_width.max(1)).reduce(common).unwrap_or(1_000);
+    pub(crate) fn from_curves(content: &PageSeries<'_>, curves: &[Curve]) -> Scale {
+        let finest = curves
+            .iter()
+            .map(|curve| curve.body_width.max(1))
+            .reduce(common_width)
+            .unwrap_or(1_000);
         let bulk_of = |points: &[i64]| points.get(3 * PER_DECADE).or(points.last()).copied();
         let bulk =
             content.lines.iter().filter_map(|line| bulk_of(&line.percentiles)).max().unwrap_or(0);
@@ -47,7 +50,7 @@ impl Scale {
 }
 
 /// The smallest width that is a multiple of both, unless it is much coarser than they are.
-fn common(a: i64, b: i64) -> i64 {
+fn common_width(a: i64, b: i64) -> i64 {
     let (mut x, mut y) = (a, b);
     while y != 0 {
         (x, y) = (y, x % y);
@@ -69,10 +72,15 @@ mod tests {
     #[test]
     fn common_bin_widths_are_multiples_of_the_originals() {
         assert_eq!(
-            [common(1_000, 1_000), common(1_000, 10_000), common(250, 1_000), common(1_000, 1_500)],
+            [
+                common_width(1_000, 1_000),
+                common_width(1_000, 10_000),
+                common_width(250, 1_000),
+                common_width(1_000, 1_500)
+            ],
             [1_000, 10_000, 1_000, 3_000]
         );
-        assert_eq!(common(997, 1_009), 1_009, "no common width is near");
+        assert_eq!(common_width(997, 1_009), 1_009, "no common width is near");
         assert_eq!(
             [
                 at_least(1, 1_000),

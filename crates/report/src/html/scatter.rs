@@ -2,8 +2,8 @@
 
 use super::ReportInput;
 use super::drawing::{Area, AxisTick, PlotAxis};
-use super::notes::measures;
-use crate::notes::number;
+use super::notes::titled_measures;
+use crate::notes::format_number;
 use punctual_core::{Cell, Column, Table};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -45,19 +45,19 @@ pub(crate) struct Scatter {
 }
 
 /// Every drawing of the page's bundles.
-pub(crate) fn drawings(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Scatter> {
-    let measures = measures(inputs, labels);
+pub(crate) fn draw_tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Scatter> {
+    let measures = titled_measures(inputs, labels);
     let tables = measures
         .iter()
         .flat_map(|(who, measure)| measure.notes.tables.iter().map(move |table| (who, table)));
     let drawn = tables.flat_map(|(who, table)| {
         let pairs = DRAWN.iter().filter(|(name, ..)| *name == table.name);
-        pairs.filter_map(move |(_, x, y)| draw(who, table, x, y))
+        pairs.filter_map(move |(_, x, y)| draw_table(who, table, x, y))
     });
     drawn.take(DRAWINGS).collect()
 }
 
-fn draw(who: &str, table: &Table, x: &str, y: &str) -> Option<Scatter> {
+fn draw_table(who: &str, table: &Table, x: &str, y: &str) -> Option<Scatter> {
     let place = |name: &str| table.columns.iter().position(|column| column.name == name);
     let (of_x, of_y) = (place(x)?, place(y)?);
     let value = |row: &[Cell], place: usize| match row.get(place) {
@@ -73,7 +73,7 @@ fn draw(who: &str, table: &Table, x: &str, y: &str) -> Option<Scatter> {
     let side = |column: &Column| ScatterSide::new(&column.name, &column.unit);
     let (x, y) = (side(table.columns.get(of_x)?), side(table.columns.get(of_y)?));
     let title = format!("{} over {}, of {who}", y.title, x.title);
-    Scatter::of(title, &x, &y, &points, &[])
+    Scatter::from_points(title, &x, &y, &points, &[])
 }
 
 pub(crate) struct ScatterSide {
@@ -84,7 +84,7 @@ pub(crate) struct ScatterSide {
 
 impl ScatterSide {
     pub(crate) fn new(title: &str, unit: &str) -> ScatterSide {
-        ScatterSide { title: crate::format::plain(title), unit: unit.to_owned() }
+        ScatterSide { title: crate::format::escape_unsafe(title), unit: unit.to_owned() }
     }
 }
 
@@ -98,7 +98,7 @@ struct ScatterFrame {
 }
 
 impl ScatterFrame {
-    fn of(points: &[(f64, f64)]) -> ScatterFrame {
+    fn from_points(points: &[(f64, f64)]) -> ScatterFrame {
         let axis = |of: fn(&(f64, f64)) -> f64| {
             PlotAxis::from_zero(points.iter().map(of).fold(0.0, f64::max))
         };
@@ -106,15 +106,15 @@ impl ScatterFrame {
     }
 
     fn x(&self, value: f64) -> f64 {
-        PLOT.left + self.across.share(value) * (PLOT.right - PLOT.left)
+        PLOT.left + self.across.relative_position(value) * (PLOT.right - PLOT.left)
     }
 
     fn y(&self, value: f64) -> f64 {
-        PLOT.bottom - self.upwards.share(value) * (PLOT.bottom - PLOT.top)
+        PLOT.bottom - self.upwards.relative_position(value) * (PLOT.bottom - PLOT.top)
     }
 
     /// A stroke of zero length for each point; points at one place are merged.
-    fn dots(&self, points: &[(f64, f64)]) -> String {
+    fn dot_path(&self, points: &[(f64, f64)]) -> String {
         let tenths = |at: f64| (at * 10.0).round() as i64;
         let places = points.iter().map(|(x, y)| (tenths(self.x(*x)), tenths(self.y(*y))));
         let mut dots = String::new();
@@ -126,7 +126,7 @@ impl ScatterFrame {
     }
 
     /// A line segment for each level.
-    fn levels(&self, levels: &[ScatterLevel]) -> String {
+    fn level_path(&self, levels: &[ScatterLevel]) -> String {
         let piece = |([from, to], height): &ScatterLevel| {
             let y = self.y((*height)?);
             Some(format!("M{:.1} {y:.1}H{:.1}", self.x(*from), self.x(*to)))
@@ -135,7 +135,7 @@ impl ScatterFrame {
     }
 
     /// A vertical line at the beginning of each level but the first.
-    fn changes(&self, levels: &[ScatterLevel]) -> String {
+    fn change_path(&self, levels: &[ScatterLevel]) -> String {
         let begins = levels.iter().skip(1).map(|([from, _], _)| self.x(*from));
         begins.map(|x| format!("M{x:.1} {}V{}", PLOT.top, PLOT.bottom)).collect()
     }
@@ -143,7 +143,7 @@ impl ScatterFrame {
 
 impl Scatter {
     /// Points as dots, with levels over them; `None` if there are fewer than two.
-    pub(crate) fn of(
+    pub(crate) fn from_points(
         title: String,
         x: &ScatterSide,
         y: &ScatterSide,
@@ -153,9 +153,9 @@ impl Scatter {
         if points.len() < 2 {
             return None;
         }
-        let frame = ScatterFrame::of(points);
+        let frame = ScatterFrame::from_points(points);
         let ticks = |axis: &PlotAxis, unit: &str, at: &dyn Fn(f64) -> f64| -> Vec<AxisTick> {
-            let tick = |value: f64| AxisTick { at: at(value), label: label(value, unit) };
+            let tick = |value: f64| AxisTick { at: at(value), label: tick_label(value, unit) };
             // Counts of runs have no fractional ticks.
             let is_whole = |value: &f64| unit != "count" || value.fract() == 0.0;
             axis.ticks().into_iter().filter(is_whole).map(tick).collect()
@@ -170,28 +170,32 @@ impl Scatter {
                 "{} dots: {} up to {} over {} up to {}; the rows are in the table.",
                 points.len(),
                 y.title,
-                label(frame.upwards.end(), &y.unit),
+                tick_label(frame.upwards.end(), &y.unit),
                 x.title,
-                label(frame.across.end(), &x.unit),
+                tick_label(frame.across.end(), &x.unit),
             ),
             x_title: x.title.clone(),
             y_title: y.title.clone(),
-            dots: frame.dots(points),
+            dots: frame.dot_path(points),
             few: points.len() <= FEW,
-            steps: frame.levels(levels),
-            changes: frame.changes(levels),
+            steps: frame.level_path(levels),
+            changes: frame.change_path(levels),
             plot: PLOT,
         })
     }
 }
 
-fn label(value: f64, unit: &str) -> String {
+fn tick_label(value: f64, unit: &str) -> String {
     match unit {
-        "ns" => crate::format::span(punctual_core::Nanos(value.round() as i64)),
+        "ns" => crate::format::span_text(punctual_core::Nanos(value.round() as i64)),
         "count" => crate::format::short_count(value.round() as u64),
-        "bytes" if value >= 1e6 => format!("{} MB", number((value / 1e5).round() / 10.0, "")),
-        "bytes" if value >= 1e3 => format!("{} kB", number((value / 1e2).round() / 10.0, "")),
-        unit => crate::format::plain(&number(value.round(), unit)),
+        "bytes" if value >= 1e6 => {
+            format!("{} MB", format_number((value / 1e5).round() / 10.0, ""))
+        }
+        "bytes" if value >= 1e3 => {
+            format!("{} kB", format_number((value / 1e2).round() / 10.0, ""))
+        }
+        unit => crate::format::escape_unsafe(&format_number(value.round(), unit)),
     }
 }
 
@@ -218,7 +222,7 @@ mod tests {
             vec![Cell::Number(size), Cell::Number(pages), Cell::Number(pages * 1_000.0)]
         };
         let rows = vec![row(0.0, 0.0), row(5e5, 50.0), row(1e6, 100.0), row(1e6, 100.0)];
-        let drawn = draw("a", &table(rows), "size", "pages").unwrap();
+        let drawn = draw_table("a", &table(rows), "size", "pages").unwrap();
         // The end of an axis is 2 % beyond the largest value; two rows share one place.
         assert_eq!(drawn.dots, "M62.0 226.0h0M227.7 126.0h0M393.4 26.0h0");
         assert_eq!(drawn.title, "pages over size, of a");
@@ -231,7 +235,8 @@ mod tests {
         let side = || ScatterSide::new("", "count");
         let points = [(1.0, 10.0), (2.0, 10.0), (3.0, 20.0), (4.0, 20.0)];
         let levels = [([0.5, 2.5], Some(10.0)), ([2.5, 4.5], None)];
-        let drawn = Scatter::of(String::new(), &side(), &side(), &points, &levels).unwrap();
+        let drawn =
+            Scatter::from_points(String::new(), &side(), &side(), &points, &levels).unwrap();
         assert_eq!(drawn.steps, "M103.4 126.0H269.1");
         assert_eq!(drawn.changes, "M269.1 22V226");
     }
@@ -240,7 +245,7 @@ mod tests {
     fn invalid_numbers_are_not_drawn() {
         let hostile = |value: f64| vec![Cell::Number(value), Cell::Nothing, Cell::Text("x".into())];
         let rows = vec![hostile(f64::NAN), hostile(-1.0), vec![], hostile(f64::INFINITY)];
-        assert!(draw("a", &table(rows.clone()), "size", "pages").is_none());
-        assert!(draw("a", &table(rows), "size", "absent").is_none());
+        assert!(draw_table("a", &table(rows.clone()), "size", "pages").is_none());
+        assert!(draw_table("a", &table(rows), "size", "absent").is_none());
     }
 }

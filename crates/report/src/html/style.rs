@@ -23,13 +23,13 @@ pub struct CurveStyle {
 
 impl CurveStyle {
     /// The style of the `n`th curve, each with its own.
-    pub fn nth(n: usize) -> CurveStyle {
+    pub(crate) fn from_curve_index(n: usize) -> CurveStyle {
         CurveStyle { hue: n % HUES, dash: n / HUES % DASHES.len(), strength: 100 }
     }
 
     /// The style of the `n`th of `of` series in a group.
     pub(crate) fn in_group(group: usize, n: usize, of: usize) -> CurveStyle {
         let paler = if of < 2 { 0 } else { 55 * n / (of - 1) };
-        CurveStyle { strength: 100 - paler, ..CurveStyle::nth(group) }
+        CurveStyle { strength: 100 - paler, ..CurveStyle::from_curve_index(group) }
     }
 }

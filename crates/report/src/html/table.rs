@@ -1,7 +1,7 @@
 //! Tables as the page draws them: each has a caption, row headers, and cells with sort keys.
 
-use super::text::{name, sentence};
-use crate::format::{count, micros_f64, percent, span};
+use super::text::{format_name, format_sentence};
+use crate::format::{count_text, micros_f64, percent_text, span_text};
 use crate::tables::{self, Face, Tone, Value};
 use punctual_core::Nanos;
 use serde::Serialize;
@@ -78,7 +78,7 @@ impl Column {
     pub fn figures(title: &str) -> Column {
         Column { title: title.to_owned(), meaning: None, numeric: true }
     }
-    pub fn meaning(mut self, meaning: &str) -> Column {
+    pub(crate) fn with_meaning(mut self, meaning: &str) -> Column {
         self.meaning = Some(meaning.to_owned());
         self
     }
@@ -93,17 +93,17 @@ impl Cell {
         Cell { text: text.into(), sort: Some(value), ..Cell::default() }
     }
     pub fn count(n: u64) -> Cell {
-        Cell::figure(crate::format::count(n), n as f64)
+        Cell::figure(crate::format::count_text(n), n as f64)
     }
     /// An unknown value, with the reason.
-    pub fn missing(text: impl Into<String>) -> Cell {
+    pub(crate) fn missing_value(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), class: "missing", ..Cell::default() }
     }
     pub fn sub(mut self, sub: impl Into<String>) -> Cell {
         self.sub = Some(sub.into());
         self
     }
-    pub(crate) fn badge(mut self, text: impl Into<String>, class: &'static str) -> Cell {
+    pub(crate) fn with_badge(mut self, text: impl Into<String>, class: &'static str) -> Cell {
         self.badges.push(Badge { text: text.into(), class });
         self
     }
@@ -111,17 +111,17 @@ impl Cell {
 
 impl From<&tables::Table> for Table {
     fn from(table: &tables::Table) -> Table {
-        let (columns, rows, _) = table.of(Face::Page);
-        let (title, remarks) = captioned(table);
+        let (columns, rows, _) = table.contents_for(Face::Page);
+        let (title, remarks) = format_caption(table);
         let caption = format!("{title}. {remarks}").trim_end().to_owned();
         let row = |row: &Vec<&tables::Cell>| {
-            let known = row.iter().zip(&columns);
-            known.map(|(cell, column)| drawn(table, column, cell)).collect()
+            let paired_cells = row.iter().zip(&columns);
+            paired_cells.map(|(cell, column)| draw_cell(table, column, cell)).collect()
         };
         let heading = |column: &&tables::Column| Column {
             title: match column.verbatim || column.heading.is_empty() {
                 true => column.heading.clone(),
-                false => capital(&column.heading),
+                false => capitalize_heading(&column.heading),
             },
             meaning: column.meaning.clone(),
             numeric: column.numeric,
@@ -136,18 +136,21 @@ impl From<&tables::Table> for Table {
 }
 
 /// The title of a table with its unit, and its remarks.
-pub(crate) fn captioned(table: &tables::Table) -> (String, String) {
+pub(crate) fn format_caption(table: &tables::Table) -> (String, String) {
     let unit = match (table.has_times(), table.title.contains(": ")) {
         (false, _) => "",
         (true, false) => ", in µs",
         (true, true) => ", times in µs",
     };
-    let title = format!("{}{unit}", capital(&sentence(&table.title)));
+    let title = format!("{}{unit}", capitalize_heading(&format_sentence(&table.title)));
     let remarks = table.remarks_of(Face::Page);
-    let mut remarks: Vec<String> =
-        remarks.map(|remark| format!("{}.", capital(&sentence(&remark.text)))).collect();
-    let more = table.of(Face::Page).2 as u64;
-    remarks.extend((more > 0).then(|| format!("{} more are not shown.", count(more))));
+    let mut remarks: Vec<String> = remarks
+        .map(|remark| format!("{}.", capitalize_heading(&format_sentence(&remark.text))))
+        .collect();
+    let hidden_rows = table.contents_for(Face::Page).2 as u64;
+    remarks.extend(
+        (hidden_rows > 0).then(|| format!("{} more are not shown.", count_text(hidden_rows))),
+    );
     (title, remarks.join(" "))
 }
 
@@ -159,39 +162,39 @@ impl From<tables::Table> for Table {
 
 impl From<tables::Cell> for Cell {
     fn from(cell: tables::Cell) -> Cell {
-        drawn(&tables::Table::default(), &tables::Column::default(), &cell)
+        draw_cell(&tables::Table::default(), &tables::Column::default(), &cell)
     }
 }
 
-fn drawn(table: &tables::Table, column: &tables::Column, cell: &tables::Cell) -> Cell {
-    let mut made = words(&cell.value, cell.tone);
-    let second = cell.beside.as_ref().map(|value| words(value, Tone::Plain).text);
+fn draw_cell(table: &tables::Table, column: &tables::Column, cell: &tables::Cell) -> Cell {
+    let mut drawn_cell = format_value(&cell.value, cell.tone);
+    let second = cell.beside.as_ref().map(|value| format_value(value, Tone::Plain).text);
     // The second view is shown below the first if the two differ.
-    if let Some(second) = second.filter(|text| *text != made.text) {
-        made.sub = Some(format!("{} {second}", table.beside));
+    if let Some(second) = second.filter(|text| *text != drawn_cell.text) {
+        drawn_cell.sub = Some(format!("{} {second}", table.beside));
     }
-    made.sub = cell.sub.as_deref().map(sentence).or(made.sub);
-    made.exact = cell.exact.as_deref().map(sentence).or(made.exact);
+    drawn_cell.sub = cell.sub.as_deref().map(format_sentence).or(drawn_cell.sub);
+    drawn_cell.exact = cell.exact.as_deref().map(format_sentence).or(drawn_cell.exact);
     for (text, tone) in &cell.labels {
-        made = made.badge(sentence(text), class(*tone));
+        drawn_cell = drawn_cell.with_badge(format_sentence(text), tone_class(*tone));
     }
-    made.bar = cell.bar;
-    made.parts = cell.parts.clone();
-    made.place = cell.place.clone();
-    made.link = cell.link.clone();
+    drawn_cell.bar = cell.bar;
+    drawn_cell.parts = cell.parts.clone();
+    drawn_cell.place = cell.place.clone();
+    drawn_cell.link = cell.link.clone();
     if column.wide {
-        made.class = "wide";
+        drawn_cell.class = "wide";
     }
-    made
+    drawn_cell
 }
 
-fn words(value: &Value, tone: Tone) -> Cell {
+fn format_value(value: &Value, tone: Tone) -> Cell {
     let end = |ns: &Option<f64>, none: &str| ns.map_or(none.to_owned(), micros_f64);
     match value {
         Value::Nothing => Cell::default(),
-        Value::Name(text) => Cell::text(name(text)),
-        Value::Text(text) => Cell::text(sentence(text)),
-        Value::Command(text) => Cell { code: true, ..Cell::text(sentence(text)) },
+        Value::Name(text) => Cell::text(format_name(text)),
+        Value::Text(text) => Cell::text(format_sentence(text)),
+        Value::Command(text) => Cell { code: true, ..Cell::text(format_sentence(text)) },
         Value::Time(ns) => {
             Cell { exact: Some(format!("{ns} ns")), ..Cell::figure(micros_f64(*ns), *ns) }
         }
@@ -202,22 +205,23 @@ fn words(value: &Value, tone: Tone) -> Cell {
         Value::Interval(low, high) => {
             Cell::text(format!("{} to {}", end(low, "−∞"), end(high, "∞")))
         }
-        Value::Span(ns) => Cell::figure(span(Nanos(*ns)), *ns as f64),
+        Value::Span(ns) => Cell::figure(span_text(Nanos(*ns)), *ns as f64),
         Value::Count(n) if tone == Tone::Uncertain => Cell { class: "alert", ..Cell::count(*n) },
         Value::Count(n) => Cell::count(*n),
-        Value::Share(share) => Cell::figure(percent(*share), *share),
-        Value::Figure(value, words) => Cell::figure(sentence(words), *value),
-        Value::Verdict("", word) => Cell::default().badge(sentence(word), class(tone)),
-        Value::Verdict(sign, word) => {
-            Cell::default().badge(format!("{sign} {}", sentence(word)), class(tone))
+        Value::Share(share) => Cell::figure(percent_text(*share), *share),
+        Value::Figure(value, words) => Cell::figure(format_sentence(words), *value),
+        Value::Verdict("", word) => {
+            Cell::default().with_badge(format_sentence(word), tone_class(tone))
         }
-        Value::Absent(why) => Cell::missing(sentence(why)),
-        Value::Unknown => Cell::missing("unknown"),
+        Value::Verdict(sign, word) => Cell::default()
+            .with_badge(format!("{sign} {}", format_sentence(word)), tone_class(tone)),
+        Value::Absent(why) => Cell::missing_value(format_sentence(why)),
+        Value::Unknown => Cell::missing_value("unknown"),
     }
 }
 
 /// The class of a label.
-pub fn class(tone: Tone) -> &'static str {
+pub(crate) fn tone_class(tone: Tone) -> &'static str {
     match tone {
         Tone::Good => "good",
         Tone::Bad => "bad",
@@ -227,7 +231,7 @@ pub fn class(tone: Tone) -> &'static str {
 }
 
 /// Capitalises a heading or sentence: `min` becomes `Min`, but `p99` is unchanged.
-pub(crate) fn capital(text: &str) -> String {
+pub(crate) fn capitalize_heading(text: &str) -> String {
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {
         (Some(first), second) if !second.is_some_and(|c| c.is_ascii_digit()) => {

@@ -1,8 +1,8 @@
-//! Findings for the page, in the order of [`Finding::rank`]; equal ones of several CPUs and bundles
-//! are merged.
+//! Findings for the page, in the order of [`Finding::sort_rank`]; equal ones of several CPUs and
+//! bundles are merged.
 
 use super::ReportInput;
-use super::text::{clip, name};
+use super::text::{clip_text, format_name};
 use punctual_bundle::Completeness;
 use punctual_core::finding::Rank;
 use punctual_core::{Finding, Severity};
@@ -71,7 +71,7 @@ pub struct PageWarnings {
 }
 
 /// The findings of all bundles combined.
-pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> PageWarnings {
+pub fn collect_warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> PageWarnings {
     let (mut all, mut strange): (Vec<PageWarning>, usize) = (Vec::new(), 0);
     for (place, input) in inputs.iter().enumerate() {
         for finding in findings_of(input) {
@@ -86,34 +86,39 @@ pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> PageWarnings {
             .filter_map(|p| labels.get(*p))
             .map(String::as_str)
             .collect();
-        let more = warning.places.len().saturating_sub(6);
+        let unnamed_bundles = warning.places.len().saturating_sub(6);
         warning.bundles = match (labels.len(), warning.places.len()) {
             (1, _) => None,
             (all, these) if all == these => Some(format!("all {all} bundles")),
-            _ if more > 0 => Some(format!("{} and {more} more", names.join(", "))),
+            _ if unnamed_bundles > 0 => {
+                Some(format!("{} and {unnamed_bundles} more", names.join(", ")))
+            }
             _ => Some(names.join(", ")),
         };
     }
     all.sort_by_key(|warning| warning.rank);
-    let more = all.len().saturating_sub(MAX_KINDS) + strange;
+    let omitted_kinds = all.len().saturating_sub(MAX_KINDS) + strange;
     all.truncate(MAX_KINDS);
     let (grave, light) = all.into_iter().partition(|warning| warning.weight >= Severity::Warning);
-    PageWarnings { grave, light, more }
+    PageWarnings { grave, light, more: omitted_kinds }
 }
 
 /// The findings of a bundle; those that the summary lacks are taken from the bundle itself, so that
 /// none is lost.
 fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
-    let known: HashSet<(&str, &str)> =
+    let summary_findings: HashSet<(&str, &str)> =
         input.summary.findings.iter().map(|f| (f.id.as_str(), f.subject.as_str())).collect();
-    let more = input
+    let bundle_findings = input
         .bundle
         .findings
         .iter()
-        .filter(|f| !known.contains(&(f.id.as_str(), f.subject.as_str())));
-    let mut all: Vec<Finding> = input.summary.findings.iter().chain(more).cloned().collect();
-    if input.bundle.completeness == Completeness::CutOff && !all.iter().any(|f| f.id == "cut-off") {
-        all.push(Finding::new(
+        .filter(|f| !summary_findings.contains(&(f.id.as_str(), f.subject.as_str())));
+    let mut all_findings: Vec<Finding> =
+        input.summary.findings.iter().chain(bundle_findings).cloned().collect();
+    if input.bundle.completeness == Completeness::CutOff
+        && !all_findings.iter().any(|f| f.id == "cut-off")
+    {
+        all_findings.push(Finding::new(
             "cut-off",
             Severity::Warning,
             "system",
@@ -121,31 +126,34 @@ fn findings_of(input: &ReportInput<'_>) -> Vec<Finding> {
         ));
     }
     let of_recording = input.recording.map(|digest| digest.warnings()).unwrap_or_default();
-    all.extend(
-        of_recording.into_iter().filter(|f| !known.contains(&(f.id.as_str(), f.subject.as_str()))),
+    all_findings.extend(
+        of_recording
+            .into_iter()
+            .filter(|f| !summary_findings.contains(&(f.id.as_str(), f.subject.as_str()))),
     );
-    if !all.iter().any(|f| f.id == "bundle-damaged") {
+    if !all_findings.iter().any(|f| f.id == "bundle-damaged") {
         let damage = input.bundle.damage.iter().take(MAX_SENTENCES);
-        all.extend(
+        all_findings.extend(
             damage.map(|why| {
                 Finding::new("bundle-damaged", Severity::Warning, "system", why.clone())
             }),
         );
     }
-    all
+    all_findings
 }
 
 /// Capitalises a sentence.
-fn sentence(text: &str) -> String {
+fn capitalize_sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
-    clip(&first.chain(letters).collect::<String>(), MAX_LENGTH)
+    clip_text(&first.chain(letters).collect::<String>(), MAX_LENGTH)
 }
 
 /// Adds a finding to those of its kind; returns false if there are too many kinds already.
 fn add(all: &mut Vec<PageWarning>, place: usize, finding: &Finding) -> bool {
-    let known = all.iter().position(|d| d.id == finding.id && d.weight == finding.severity);
-    let warning = match known {
+    let known_position =
+        all.iter().position(|d| d.id == finding.id && d.weight == finding.severity);
+    let warning = match known_position {
         Some(k) => &mut all[k],
         None if all.len() >= MAX_SEEN => return false,
         None => {
@@ -157,7 +165,7 @@ fn add(all: &mut Vec<PageWarning>, place: usize, finding: &Finding) -> bool {
                 remedies: Vec::new(),
                 bundles: None,
                 weight: finding.severity,
-                rank: finding.rank(),
+                rank: finding.sort_rank(),
                 places: Vec::new(),
             });
             let last = all.len() - 1;
@@ -168,13 +176,13 @@ fn add(all: &mut Vec<PageWarning>, place: usize, finding: &Finding) -> bool {
         warning.places.push(place);
     }
     // A remedy can be a command: it stays unchanged.
-    let remedy = finding.remedy.as_deref().map(|text| clip(text, MAX_LENGTH));
+    let remedy = finding.remedy.as_deref().map(|text| clip_text(text, MAX_LENGTH));
     warning.remedies.extend(
         remedy.filter(|text| {
             !warning.remedies.contains(text) && warning.remedies.len() < MAX_SENTENCES
         }),
     );
-    let text = sentence(&finding.message);
+    let text = capitalize_sentence(&finding.message);
     let place = warning.sentences.iter().position(|s| s.text == text);
     match place {
         Some(k) => warning.sentences[k].add(finding),
@@ -190,10 +198,10 @@ fn add(all: &mut Vec<PageWarning>, place: usize, finding: &Finding) -> bool {
 
 impl Sentence {
     fn add(&mut self, finding: &Finding) {
-        let evidence = finding.evidence.as_deref().map(|text| clip(text, MAX_LENGTH));
+        let evidence = finding.evidence.as_deref().map(|text| clip_text(text, MAX_LENGTH));
         let has_no_place =
             ["system", "run", Finding::READINESS].contains(&finding.subject.as_str());
-        let subject = (!has_no_place).then(|| name(&finding.subject));
+        let subject = (!has_no_place).then(|| format_name(&finding.subject));
         let place = self.places.iter().position(|place| place.evidence == evidence);
         match place {
             Some(k) => {

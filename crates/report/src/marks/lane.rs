@@ -98,9 +98,11 @@ impl Lane {
             Lane::Frequency(cpu) => format!("CPU {cpu} frequency"),
             Lane::OnCpu(cpu) => format!("CPU {cpu} events"),
             Lane::Points(_, point) | Lane::Values(_, point, 0) => {
-                label::point(names, point).into_owned()
+                label::point_name(names, point).into_owned()
             }
-            Lane::Values(_, point, _) => format!("{} (second value)", label::point(names, point)),
+            Lane::Values(_, point, _) => {
+                format!("{} (second value)", label::point_name(names, point))
+            }
             Lane::Calls(_) => "functions".to_owned(),
             Lane::Samples(_, series, _) => format!("samples of series {series}"),
             Lane::Causes(..) => "late because of".to_owned(),
@@ -110,8 +112,8 @@ impl Lane {
             Lane::Reclaim(_) => "memory reclaim".to_owned(),
             Lane::Work(_) => "work".to_owned(),
             Lane::InThread(_) => "events".to_owned(),
-            Lane::Requests(device, _) => format!("{} requests", label::device(names, device)),
-            Lane::Journal(device) => format!("{} journal", label::device(names, device)),
+            Lane::Requests(device, _) => format!("{} requests", label::device_name(names, device)),
+            Lane::Journal(device) => format!("{} journal", label::device_name(names, device)),
             Lane::Mmc => "MMC".to_owned(),
         }
     }

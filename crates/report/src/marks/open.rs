@@ -15,16 +15,18 @@ pub struct OpenSpan<'a> {
 }
 
 impl<'a> OpenSpan<'a> {
-    fn ended(self, lane: Lane, at: MonotonicNs) -> Mark<'a> {
-        Mark::new(lane, self.name, Extent::Span(self.since, at.max(self.since))).with(self.details)
+    fn into_ended_mark(self, lane: Lane, at: MonotonicNs) -> Mark<'a> {
+        Mark::new(lane, self.name, Extent::Span(self.since, at.max(self.since)))
+            .with_details(self.details)
     }
 
-    fn cut(self, lane: Lane, at: MonotonicNs) -> Mark<'a> {
-        self.ended(lane, at).with(vec![("note", Detail::Text(END_MISSING.into()))])
+    fn into_cut_mark(self, lane: Lane, at: MonotonicNs) -> Mark<'a> {
+        self.into_ended_mark(lane, at)
+            .with_details(vec![("note", Detail::Text(END_MISSING.into()))])
     }
 
-    pub fn unfinished(self, lane: Lane) -> Mark<'a> {
-        Mark::new(lane, self.name, Extent::Begun(self.since)).with(self.details)
+    pub(crate) fn into_open_mark(self, lane: Lane) -> Mark<'a> {
+        Mark::new(lane, self.name, Extent::Begun(self.since)).with_details(self.details)
     }
 }
 
@@ -35,14 +37,14 @@ impl<'a> Marks<'a> {
     }
 
     /// Begins a span in a lane without nesting: an open span there ended unseen.
-    pub(super) fn begin(&mut self, lane: Lane, open: OpenSpan<'a>, out: &mut Vec<Mark<'a>>) {
+    pub(super) fn begin_span(&mut self, lane: Lane, open: OpenSpan<'a>, out: &mut Vec<Mark<'a>>) {
         let spans = self.open.entry(lane).or_default();
-        out.extend(spans.drain(..).rev().map(|old| old.cut(lane, open.since)));
+        out.extend(spans.drain(..).rev().map(|old| old.into_cut_mark(lane, open.since)));
         spans.push(open);
     }
 
     /// Ends the innermost span of this lane.
-    pub(super) fn end(
+    pub(super) fn end_span(
         &mut self,
         lane: Lane,
         at: MonotonicNs,
@@ -51,30 +53,30 @@ impl<'a> Marks<'a> {
         out: &mut Vec<Mark<'a>>,
     ) {
         out.push(match self.open.get_mut(&lane).and_then(Vec::pop) {
-            Some(open) => open.ended(lane, at).with(details),
+            Some(open) => open.into_ended_mark(lane, at).with_details(details),
             None => {
                 let note = ("note", Detail::Text(BEGINNING_MISSING.into()));
                 let ended = Mark::new(lane, format!("end of {}", name()), Extent::Instant(at));
-                ended.with(details).with(vec![note])
+                ended.with_details(details).with_details(vec![note])
             }
         });
     }
 
     /// Handles lost events from `since` on: open spans in the lanes selected by `concerned` may
     /// have ended there.
-    pub(super) fn cut(
+    pub(super) fn cut_spans(
         &mut self,
         concerned: impl Fn(Lane) -> bool,
         since: MonotonicNs,
         out: &mut Vec<Mark<'a>>,
     ) {
         for (lane, spans) in self.open.iter_mut().filter(|(lane, _)| concerned(**lane)) {
-            out.extend(spans.drain(..).rev().map(|open| open.cut(*lane, since)));
+            out.extend(spans.drain(..).rev().map(|open| open.into_cut_mark(*lane, since)));
         }
     }
 
     /// The first of several lanes in which nothing ends after `from`.
-    pub(super) fn slot(
+    pub(super) fn reserve_slot(
         &mut self,
         lane: impl Fn(u8) -> Lane,
         from: MonotonicNs,
@@ -106,9 +108,9 @@ impl<'a> Marks<'a> {
         let Some(open) = self.requests.remove(&(device, sector)) else {
             let note = ("note", Detail::Text(BEGINNING_MISSING.into()));
             let ended = Mark::new(Lane::Requests(device, 0), "end of request", Extent::Instant(at));
-            return out.push(ended.with(details).with(vec![note]));
+            return out.push(ended.with_details(details).with_details(vec![note]));
         };
-        let lane = self.slot(|slot| Lane::Requests(device, slot), open.since, at);
-        out.push(open.ended(lane, at).with(details));
+        let lane = self.reserve_slot(|slot| Lane::Requests(device, slot), open.since, at);
+        out.push(open.into_ended_mark(lane, at).with_details(details));
     }
 }

@@ -7,7 +7,7 @@ fn described(events: &str) -> Vec<String> {
     let names = Names { points: vec!["cycle".to_owned()], ..Names::default() };
     let mut marks = Marks::new(&names);
     let mut drawn = Vec::new();
-    parse_events(events).iter().for_each(|event| marks.describe(event, &mut drawn));
+    parse_events(events).iter().for_each(|event| marks.describe_event(event, &mut drawn));
     marks.finish(&mut drawn);
     let note = |mark: &Mark<'_>| match mark.details.iter().find(|(name, _)| *name == "note") {
         Some((_, Detail::Text(text))) => format!(": {text}"),
@@ -74,7 +74,7 @@ fn a_wake_up_before_the_due_time_does_not_belong_to_the_sample() {
         "10 cpu2 0 waking 7/1 cpu2; 12 switch S -> 7/1
         15 sample 0 due=9; 30 sample 0 due=20"
     );
-    events.iter().for_each(|event| marks.describe(event, &mut drawn));
+    events.iter().for_each(|event| marks.describe_event(event, &mut drawn));
     let wakes: Vec<_> = drawn.iter().map(|mark| mark.wake.and_then(|wake| wake.ran)).collect();
     assert_eq!(wakes, [Some((MonotonicNs(12), 2)), None]);
 }

@@ -37,7 +37,7 @@ pub struct Matching {
 
 impl Rules {
     /// The rules of that document; empty if its shape is unknown.
-    pub fn of(document: Option<&Value>) -> Rules {
+    pub fn from_document(document: Option<&Value>) -> Rules {
         let rules =
             document.and_then(|document| document.get("rules")).map(Vec::<RemedyRule>::deserialize);
         let rules = rules.and_then(Result::ok).unwrap_or_default();
@@ -56,14 +56,14 @@ impl Rules {
     }
 
     /// The given rules that have a fix (two at most), else the most specific one.
-    pub fn matching(&self, rules: &[&'static str]) -> Vec<Matching> {
-        let all: Vec<Matching> = rules.iter().map(|id| self.one(id)).collect();
+    pub(crate) fn matching_rules(&self, rules: &[&'static str]) -> Vec<Matching> {
+        let all_matches: Vec<Matching> = rules.iter().map(|id| self.match_rule(id)).collect();
         let wrong: Vec<Matching> =
-            all.iter().filter(|rule| rule.fix.is_some()).take(2).cloned().collect();
-        if wrong.is_empty() { all.into_iter().take(1).collect() } else { wrong }
+            all_matches.iter().filter(|rule| rule.fix.is_some()).take(2).cloned().collect();
+        if wrong.is_empty() { all_matches.into_iter().take(1).collect() } else { wrong }
     }
 
-    fn one(&self, id: &'static str) -> Matching {
+    fn match_rule(&self, id: &'static str) -> Matching {
         let rule = self.0.get(id).filter(|rule| rule.verdict != "unknown");
         let is_well = rule.is_some_and(|rule| rule.verdict == "ok");
         let fix = rule.filter(|_| !is_well).and_then(|rule| rule.fix.clone());

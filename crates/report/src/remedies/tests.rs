@@ -107,7 +107,7 @@ fn judged(known: &Known) -> (Option<&'static Remedy>, Vec<String>) {
     let rules = json!({"rules": known.rules.iter().map(rule).collect::<Vec<_>>()});
     let message = "page faults in 3 of 9 cycles; the memory is locked";
     let found = Finding::new("page-faults-in-cycle", Severity::Warning, "main/loop", message);
-    let (rules, names, recorded) = (Rules::of(Some(&rules)), names(), recorded(known));
+    let (rules, names, recorded) = (Rules::from_document(Some(&rules)), names(), recorded(known));
     let findings: &[&Finding] = if known.is_locked { &[&found] } else { &[] };
     let (recorded, is_partial) = (recorded.as_ref(), known.is_partial);
     let evidence = RemedyEvidence { names: &names, recorded, is_partial, rules: &rules, findings };
@@ -117,8 +117,8 @@ fn judged(known: &Known) -> (Option<&'static Remedy>, Vec<String>) {
         Blamed::Entry { .. } => panic!("an entry has no row"),
     };
     let about = DelayFacts { kind, blame: &known.blame, evidence: &evidence };
-    let given = of(std::slice::from_ref(&known.blame), &evidence);
-    (about.fitting(), given.into_iter().map(|advice| advice.text).collect())
+    let given = find_remedies(std::slice::from_ref(&known.blame), &evidence);
+    (about.fitting_remedy(), given.into_iter().map(|advice| advice.text).collect())
 }
 
 fn vector(vector: u8) -> Known {
@@ -321,7 +321,7 @@ fn remedies_are_sorted_and_omitted_for_small_shares_and_repetitions() {
     let recorded = recorded.as_ref();
     let evidence =
         RemedyEvidence { names: &names, recorded, is_partial: false, rules: &rules, findings: &[] };
-    let given = of(&blamed, &evidence);
+    let given = find_remedies(&blamed, &evidence);
     assert_eq!(given.iter().map(|one| one.place).collect::<Vec<_>>(), [1, 5, 0]);
 }
 

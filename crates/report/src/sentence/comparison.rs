@@ -1,8 +1,8 @@
 //! The result of a comparison of a series: differences that are significant, those that are not,
 //! and how much data would be needed for significance.
 
-use super::{listed, p_is, probability, range, spoken};
-use crate::format::{count, micros_f64, plain};
+use super::{format_probability, format_range, join_words, p_is, spoken_duration};
+use crate::format::{count_text, escape_unsafe, micros_f64};
 use punctual_bundle::comparison::{
     Basis, Comparison, Difference, GateResult, MetricComparison, SeriesComparison,
 };
@@ -10,19 +10,20 @@ use punctual_bundle::summary::VerdictWord;
 
 /// The sentences about one series.
 pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<String> {
-    let label =
-        |side: usize| comparison.sides.get(side).map_or("?".to_owned(), |side| plain(&side.label));
+    let label = |side: usize| {
+        comparison.sides.get(side).map_or("?".to_owned(), |side| escape_unsafe(&side.label))
+    };
     let (a, b) = (label(0), label(series.side));
     let mut sentence = Vec::new();
     if series.basis == Basis::Unknown && series.metrics.iter().any(|metric| metric.p.is_some()) {
         sentence.push("Valid only for independent samples, which is unknown here:".to_owned());
     }
     let before = sentence.len();
-    sentence.extend(series.metrics.iter().filter_map(|metric| differs(&b, metric)));
-    sentence.extend(suggested(series, comparison));
-    sentence.extend(distribution(&a, &b, series, sentence.len() == before));
-    sentence.extend(open(&a, &b, series));
-    sentence.extend(unsupported(series));
+    sentence.extend(series.metrics.iter().filter_map(|metric| format_difference(&b, metric)));
+    sentence.extend(format_suggestion(series, comparison));
+    sentence.extend(format_distribution(&a, &b, series, sentence.len() == before));
+    sentence.extend(format_open_figures(&a, &b, series));
+    sentence.extend(format_unsupported(series));
     sentence
 }
 
@@ -37,12 +38,12 @@ pub(crate) fn of_distributions(one: &SeriesComparison) -> Option<String> {
         .filter(|test| !is_known || test.p_adjusted.is_some_and(|p| p <= 0.05))
         .filter_map(|test| {
             let p = test.p_adjusted?;
-            let least = if test.least_p > 0.01 {
-                format!(", with so few runs never below {}", probability(test.least_p))
+            let smallest_p = if test.least_p > 0.01 {
+                format!(", with so few runs never below {}", format_probability(test.least_p))
             } else {
                 String::new()
             };
-            Some(format!("{}: {} ({}{least})", test.part, p_is(p), test.method))
+            Some(format!("{}: {} ({}{smallest_p})", test.part, p_is(p), test.method))
         })
         .collect();
     let longer = one
@@ -53,16 +54,16 @@ pub(crate) fn of_distributions(one: &SeriesComparison) -> Option<String> {
         .then(|| format!("distributions, all tests counted: {}", sentences.join("; ")))
 }
 
-pub(super) fn spelled(metric: &str) -> String {
+pub(super) fn metric_name(metric: &str) -> String {
     match metric {
         "p50" => "median".to_owned(),
         "max" => "maximum".to_owned(),
-        other => plain(other),
+        other => escape_unsafe(other),
     }
 }
 
 /// `B's p99.9 is 34–41 µs lower (12 %).`
-fn differs(b: &str, metric: &MetricComparison) -> Option<String> {
+fn format_difference(b: &str, metric: &MetricComparison) -> Option<String> {
     let way = match metric.verdict {
         Difference::Lower => "lower",
         Difference::Higher => "higher",
@@ -71,42 +72,42 @@ fn differs(b: &str, metric: &MetricComparison) -> Option<String> {
     // The end nearer to zero, and the other, which may be unbounded.
     let (near, far) =
         if way == "lower" { (metric.high, metric.low) } else { (metric.low, metric.high) };
-    let by = match (near, far) {
-        (Some(near), Some(far)) => range(near, far),
-        (Some(near), None) => format!("at least {}", range(near, near)),
-        _ => range(metric.difference?, metric.difference?),
+    let amount = match (near, far) {
+        (Some(near), Some(far)) => format_range(near, far),
+        (Some(near), None) => format!("at least {}", format_range(near, near)),
+        _ => format_range(metric.difference?, metric.difference?),
     };
     let share =
         metric.relative.map_or(String::new(), |share| format!(" ({:.1} %)", share.abs() * 100.0));
-    Some(format!("{b}'s {} is {by} {way}{share}.", spelled(&metric.metric)))
+    Some(format!("{b}'s {} is {amount} {way}{share}.", metric_name(&metric.metric)))
 }
 
 /// A difference that is significant by itself, but not among all tests.
-fn suggested(series: &SeriesComparison, comparison: &Comparison) -> Option<String> {
+fn format_suggestion(series: &SeriesComparison, comparison: &Comparison) -> Option<String> {
     let seems = |metric: &&MetricComparison| {
         let (low, high) =
             (metric.low.unwrap_or(f64::NEG_INFINITY), metric.high.unwrap_or(f64::INFINITY));
         metric.verdict == Difference::NoSignificantDifference && (low > 0.0 || high < 0.0)
     };
     let names: Vec<String> =
-        series.metrics.iter().filter(seems).map(|m| spelled(&m.metric)).collect();
+        series.metrics.iter().filter(seems).map(|m| metric_name(&m.metric)).collect();
     let verb = if names.len() == 1 { "seems" } else { "seem" };
-    let all = count(comparison.tests);
+    let test_count = count_text(comparison.tests);
     (!names.is_empty()).then(|| {
         format!(
             "{} {verb} to differ, but not significantly at a family-wise error rate of 5 % (Holm, \
-             {all} tests).",
-            capital(&listed(&names))
+             {test_count} tests).",
+            capitalize_first(&join_words(&names))
         )
     })
 }
 
-fn capital(text: &str) -> String {
+fn capitalize_first(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
-fn distribution(a: &str, b: &str, series: &SeriesComparison, alone: bool) -> Option<String> {
+fn format_distribution(a: &str, b: &str, series: &SeriesComparison, alone: bool) -> Option<String> {
     let differ = |part: &str| {
         let test = series.distribution.iter().find(|test| test.part == part)?;
         test.p_adjusted.filter(|p| *p <= 0.05)
@@ -121,7 +122,7 @@ fn distribution(a: &str, b: &str, series: &SeriesComparison, alone: bool) -> Opt
 }
 
 /// `No significant difference in the maximum with 10 min of data; about 70 min would suffice.`
-fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
+fn format_open_figures(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
     let excludes = |m: &MetricComparison| {
         m.low.is_some_and(|low| low > 0.0) || m.high.is_some_and(|high| high < 0.0)
     };
@@ -130,19 +131,21 @@ fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
         .iter()
         .filter(|m| m.verdict == Difference::NoSignificantDifference && !excludes(m))
         .collect();
-    let names: Vec<String> = open.iter().map(|m| spelled(&m.metric)).collect();
+    let names: Vec<String> = open.iter().map(|m| metric_name(&m.metric)).collect();
     if names.is_empty() {
         return None;
     }
     let duration =
         series.a.duration.zip(series.b.duration).map(|(a, b)| a.min(b) as f64).filter(|d| *d > 0.0);
-    let data = duration.map_or("these data".to_owned(), |d| format!("{} of data", spoken(d)));
+    let data =
+        duration.map_or("these data".to_owned(), |d| format!("{} of data", spoken_duration(d)));
     let enough = |m: &&MetricComparison| {
         let times = m.more_data?;
-        let time = duration.map_or(format!("{times:.0} times as many"), |d| spoken(d * times));
+        let time =
+            duration.map_or(format!("{times:.0} times as many"), |d| spoken_duration(d * times));
         Some(format!(
             "about {time} would make the difference in the {} significant",
-            spelled(&m.metric)
+            metric_name(&m.metric)
         ))
     };
     // First the figure that needs the least data.
@@ -155,20 +158,24 @@ fn open(a: &str, b: &str, series: &SeriesComparison) -> Option<String> {
     let would = if would.is_empty() {
         String::new()
     } else {
-        format!("; if the observed difference is real, {}", listed(&would))
+        format!("; if the observed difference is real, {}", join_words(&would))
     };
     let figures = if names.len() == 1 { "figure" } else { "figures" };
     Some(format!(
         "No significant difference between {a} and {b} in the {figures} {} with {data}{would}.",
-        listed(&names)
+        join_words(&names)
     ))
 }
 
-fn unsupported(series: &SeriesComparison) -> Option<String> {
+fn format_unsupported(series: &SeriesComparison) -> Option<String> {
     let reasons = series.metrics.iter().filter(|m| m.verdict == Difference::Unsupported);
     let sentence: Vec<String> = reasons
         .map(|m| {
-            format!("{}: {}", spelled(&m.metric), plain(m.reason.as_deref().unwrap_or("unknown")))
+            format!(
+                "{}: {}",
+                metric_name(&m.metric),
+                escape_unsafe(m.reason.as_deref().unwrap_or("unknown"))
+            )
         })
         .collect();
     (!sentence.is_empty()).then(|| format!("Not tested: {}.", sentence.join("; ")))

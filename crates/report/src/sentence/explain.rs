@@ -1,7 +1,7 @@
 //! An explained sample in sentences: its latency, its CPU, and its causes in time order.
 
-use crate::format::{self, counted, micros, plain};
-use crate::sentence::listed;
+use crate::format::{self, count_with_noun, escape_unsafe, micros_text};
+use crate::sentence::join_words;
 use punctual_bundle::answer::AnsweredDelay;
 use punctual_core::event::{MomentSource, TraceMoment};
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
@@ -9,7 +9,7 @@ use punctual_explain::explain::{
     Budget, Cause, Confidence, CpuMode, Culprit, Explanation, Part, StartKind, WaitKind, WakeUp,
     Waker, device_name, is_enabled, longest_place,
 };
-use punctual_explain::moments::{NoiseOriginator, originators};
+use punctual_explain::moments::{NoiseOriginator, noise_originators};
 use punctual_explain::threads::Interrupt;
 
 /// At most this many causes are listed individually; the rest are summed up.
@@ -23,7 +23,7 @@ const FRAMES: usize = 5;
 
 /// All parts of a sample with the same reason.
 #[derive(Clone, PartialEq, Debug)]
-pub struct PartsReason<'e> {
+pub(crate) struct PartsReason<'e> {
     /// The first of its parts.
     pub part: &'e Part,
     /// The number of parts.
@@ -32,18 +32,18 @@ pub struct PartsReason<'e> {
 }
 
 /// The reasons of an explanation, in the order of their beginnings.
-pub fn reasons(explanation: &Explanation) -> Vec<PartsReason<'_>> {
+pub(crate) fn group_reasons(explanation: &Explanation) -> Vec<PartsReason<'_>> {
     let mut reasons: Vec<PartsReason<'_>> = Vec::new();
-    let mut known = std::collections::HashMap::new();
+    let mut known_places = std::collections::HashMap::new();
     for part in &explanation.parts {
         let cpu = part.cpu.filter(|_| names_cpu(part.cause));
-        let place = *known.entry((part.cause, cpu)).or_insert(reasons.len());
+        let place = *known_places.entry((part.cause, cpu)).or_insert(reasons.len());
         match reasons.get_mut(place) {
             Some(reason) => {
                 reason.parts += 1;
-                reason.time += part.span();
+                reason.time += part.duration();
             }
-            None => reasons.push(PartsReason { part, parts: 1, time: part.span() }),
+            None => reasons.push(PartsReason { part, parts: 1, time: part.duration() }),
         }
     }
     reasons
@@ -64,81 +64,84 @@ fn names_cpu(cause: Cause) -> bool {
 }
 
 /// The main cause of a sample.
-pub fn most(explanation: &Explanation, names: &Names) -> Option<AnsweredDelay> {
-    let most = reasons(explanation).into_iter().max_by_key(|reason| reason.time)?;
-    let who = who(most.part.cause, most.part.prio, names);
+pub fn main_delay(explanation: &Explanation, names: &Names) -> Option<AnsweredDelay> {
+    let most = group_reasons(explanation).into_iter().max_by_key(|reason| reason.time)?;
+    let who = format_culprit(most.part.cause, most.part.prio, names);
     let who = (!who.is_empty()).then_some(who);
-    let (cause, share) = (most.part.cause, share(most.time, explanation.latency()));
-    Some(AnsweredDelay::new(cause.id(), title(cause), who, share))
+    let (cause, share) = (most.part.cause, share_of_latency(most.time, explanation.latency()));
+    Some(AnsweredDelay::new(cause.id(), cause_title(cause), who, share))
 }
 
 /// A share of a latency; 0 for a latency of 0.
-pub fn share(time: Nanos, latency: Nanos) -> f64 {
+pub(crate) fn share_of_latency(time: Nanos, latency: Nanos) -> f64 {
     if latency <= Nanos::ZERO { 0.0 } else { time.ns() as f64 / latency.ns() as f64 }
 }
 
 /// A paragraph about a sample. Latencies are in µs.
-pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> String {
+pub fn sample_paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> String {
     let describer = Describer { names, events, explanation };
-    let mut text = vec![describer.opening()];
-    text.extend(explanation.moment.as_ref().and_then(moment));
+    let mut text = vec![describer.opening_sentence()];
+    text.extend(explanation.moment.as_ref().and_then(describe_moment));
     let latency = explanation.latency();
-    let all = reasons(explanation);
-    let mut by_time: Vec<&PartsReason<'_>> = all.iter().collect();
+    let all_reasons = group_reasons(explanation);
+    let mut by_time: Vec<&PartsReason<'_>> = all_reasons.iter().collect();
     by_time.sort_by_key(|reason| std::cmp::Reverse(reason.time));
     let chosen: Vec<&PartsReason<'_>> = by_time
         .iter()
         .enumerate()
         .filter(|(rank, reason)| {
-            *rank < LISTED_CAUSES && (*rank == 0 || share(reason.time, latency) >= 0.02)
+            *rank < LISTED_CAUSES && (*rank == 0 || share_of_latency(reason.time, latency) >= 0.02)
         })
         .map(|(_, reason)| *reason)
         .collect();
     let is_chosen =
         |reason: &PartsReason<'_>| chosen.iter().any(|other| std::ptr::eq(*other, reason));
-    let causes: Vec<String> = all
+    let causes: Vec<String> = all_reasons
         .iter()
         .filter(|reason| is_chosen(reason))
-        .map(|reason| describer.describe(reason))
+        .map(|reason| describer.describe_reason(reason))
         .collect();
     if !causes.is_empty() {
         text.push(format!("For {}.", causes.join("; for ")));
     }
-    let rest: Vec<&PartsReason<'_>> = all.iter().filter(|reason| !is_chosen(reason)).collect();
+    let rest: Vec<&PartsReason<'_>> =
+        all_reasons.iter().filter(|reason| !is_chosen(reason)).collect();
     if !rest.is_empty() {
         let time = rest.iter().fold(Nanos::ZERO, |sum, reason| sum + reason.time);
         text.push(format!(
             "The other {} µs are {}.",
-            micros(time),
-            counted(rest.len() as u64, "shorter part")
+            micros_text(time),
+            count_with_noun(rest.len() as u64, "shorter part")
         ));
     }
-    text.extend(explanation.moment.iter().flat_map(|of| originated(of, names)));
-    text.extend(describer.function());
-    text.extend(chosen.iter().find_map(|reason| describer.stack(reason)));
+    text.extend(explanation.moment.iter().flat_map(|of| describe_originators(of, names)));
+    text.extend(describer.function_sentence());
+    text.extend(chosen.iter().find_map(|reason| describer.stack_sentence(reason)));
     text.extend(not_recorded(explanation));
-    text.extend(warnings(explanation));
+    text.extend(format_confidence(explanation));
     text.join(" ")
 }
 
 /// The words of a trace on its moment; `None` where they add nothing.
-fn moment(of: &TraceMoment) -> Option<String> {
-    let words = (!of.words.is_empty()).then(|| format!("The trace says: {}.", plain(&of.words)));
+fn describe_moment(of: &TraceMoment) -> Option<String> {
+    let words =
+        (!of.words.is_empty()).then(|| format!("The trace says: {}.", escape_unsafe(&of.words)));
     let step = of.step.map(|step| {
-        let step = micros(step);
+        let step = micros_text(step);
         format!(
             "Its clock advances by {step} µs at once: the figure may be up to as much too long."
         )
     });
     let bound = "It had not ended where the trace ends: its latency is a lower bound.";
-    let all: Vec<String> =
+    let all_sentences: Vec<String> =
         words.into_iter().chain(step).chain(of.at_least.then(|| bound.into())).collect();
-    (!all.is_empty()).then(|| all.join(" "))
+    (!all_sentences.is_empty()).then(|| all_sentences.join(" "))
 }
 
 /// A sentence for each interrupt that other noises of a moment follow from.
-fn originated(moment: &TraceMoment, names: &Names) -> Vec<String> {
-    let task = |(tid, time)| format!("{} for {} µs", task(tid, None, names), micros(time));
+fn describe_originators(moment: &TraceMoment, names: &Names) -> Vec<String> {
+    let task =
+        |(tid, time)| format!("{} for {} µs", format_task(tid, None, names), micros_text(time));
     let sentence = |one: NoiseOriginator| {
         let after = one.after.map_or(String::new(), |after| {
             format!(
@@ -146,10 +149,10 @@ fn originated(moment: &TraceMoment, names: &Names) -> Vec<String> {
                 task(after)
             )
         });
-        let irq = plain(&names.irq(one.irq));
+        let irq = escape_unsafe(&names.irq_name(one.irq));
         format!("It began with the interrupt {irq}: its thread ran, {}{after}.", task(one.thread))
     };
-    originators(&moment.noises, names).into_iter().map(sentence).collect()
+    noise_originators(&moment.noises, names).into_iter().map(sentence).collect()
 }
 
 /// The groups of events that could explain the rest; `None` if all of them were recorded.
@@ -159,54 +162,57 @@ pub fn not_recorded(explanation: &Explanation) -> Option<String> {
 }
 
 /// The reasons for reduced confidence; `None` if there are none.
-pub fn warnings(explanation: &Explanation) -> Option<String> {
+pub(crate) fn format_confidence(explanation: &Explanation) -> Option<String> {
     let confidence = explanation.confidence();
     if confidence == Confidence::High {
         return None;
     }
-    let why: Vec<&str> = explanation.warnings.iter().map(|warning| warning.sentence()).collect();
-    Some(format!("Confidence: {}. {}", confidence.word(), why.join(" ")))
+    let warning_texts: Vec<&str> =
+        explanation.warnings.iter().map(|warning| warning.as_sentence()).collect();
+    Some(format!("Confidence: {}. {}", confidence.as_str(), warning_texts.join(" ")))
 }
 
 /// The chain of wake-ups, a line for each step with the event that proves it; empty if neither a
 /// task nor a network packet woke the thread.
 pub fn wake_ups(explanation: &Explanation, names: &Names, events: &[Event]) -> Vec<String> {
-    let shown = |step: &&WakeUp| matches!(step.by, Waker::Task(_)) || step.packet.is_some();
-    if explanation.wakeups.first().filter(shown).is_none() {
+    let is_shown = |step: &&WakeUp| matches!(step.by, Waker::Task(_)) || step.packet.is_some();
+    if explanation.wakeups.first().filter(is_shown).is_none() {
         return Vec::new();
     }
     let due = explanation.interval.due;
     let line = |step: &WakeUp| {
         let event = events.get(step.evidence)?;
-        let waited = step.waited.map(|time| format!(" for {} µs", micros(time)));
-        let task = |tid| task(tid, prio_at(events, step.evidence, tid), names);
-        let by = match step.by {
+        let waited = step.waited.map(|time| format!(" for {} µs", micros_text(time)));
+        let task = |tid| format_task(tid, prio_at(events, step.evidence, tid), names);
+        let waker = match step.by {
             Waker::Task(tid) => task(tid),
-            Waker::Interrupt(_) => format!("the interrupt {}", plain(&step.by.name(names))),
+            Waker::Interrupt(_) => {
+                format!("the interrupt {}", escape_unsafe(&step.by.waker_name(names)))
+            }
         };
         Some(format!(
-            "{} {}{}, until {by} woke it at {} µs ({}, CPU {}){}",
+            "{} {}{}, until {waker} woke it at {} µs ({}, CPU {}){}",
             task(step.task),
             waited_for(step.wait),
             waited.unwrap_or_default(),
-            micros(step.at - due),
-            event.what.name(),
+            micros_text(step.at - due),
+            event.what.event_name(),
             step.cpu,
-            packet(step, due, names).unwrap_or_default()
+            describe_packet(step, due, names).unwrap_or_default()
         ))
     };
     explanation.wakeups.iter().filter_map(line).collect()
 }
 
 /// The path of the packet, with the time of each step.
-fn packet(step: &WakeUp, due: MonotonicNs, names: &Names) -> Option<String> {
+fn describe_packet(step: &WakeUp, due: MonotonicNs, names: &Names) -> Option<String> {
     let packet = step.packet?;
     let mut steps: Vec<String> = Vec::new();
     steps.extend(packet.irq.map(|(irq, at)| {
         format!(
             "its packet raised the interrupt {} at {} µs",
-            plain(&Waker::Interrupt(Interrupt::Hard(irq)).name(names)),
-            micros(at - due)
+            escape_unsafe(&Waker::Interrupt(Interrupt::Hard(irq)).waker_name(names)),
+            micros_text(at - due)
         )
     }));
     if packet.irq.is_none() && packet.delivery.is_some() {
@@ -214,29 +220,29 @@ fn packet(step: &WakeUp, due: MonotonicNs, names: &Names) -> Option<String> {
     }
     let polled = packet
         .poll
-        .map(|(_, packets)| format!(", in a poll (NAPI) of {}", counted(packets.into(), "packet")))
+        .map(|(_, packets)| {
+            format!(", in a poll (NAPI) of {}", count_with_noun(packets.into(), "packet"))
+        })
         .unwrap_or_default();
     steps.extend(packet.delivery.map(|at| {
         format!(
             "NET_RX began at {} µs and took {} µs to the socket's wake-up{polled}",
-            micros(at - due),
-            micros(step.at - at)
+            micros_text(at - due),
+            micros_text(step.at - at)
         )
     }));
     steps.extend(packet.received.map(|of| {
         format!(
             "{} received the packet ({}) at {} µs{}",
-            plain(&of.device.to_string()),
-            counted(of.bytes.into(), "byte"),
-            micros(of.at - due),
+            escape_unsafe(&of.device.to_string()),
+            count_with_noun(of.bytes.into(), "byte"),
+            micros_text(of.at - due),
             if packet.delivery.is_none() { polled.as_str() } else { "" }
         )
     }));
-    steps.extend(
-        packet.socket.map(|of| {
-            format!("its {} socket had the data at {} µs", of.name(), micros(of.at - due))
-        }),
-    );
+    steps.extend(packet.socket.map(|of| {
+        format!("its {} socket had the data at {} µs", of.kind_name(), micros_text(of.at - due))
+    }));
     Some(format!(": {}", steps.join(", ")))
 }
 
@@ -251,38 +257,46 @@ fn waited_for(wait: WaitKind) -> &'static str {
 }
 
 /// The cause's name in tables and pictures.
-pub fn title(cause: Cause) -> &'static str {
+pub(crate) fn cause_title(cause: Cause) -> &'static str {
     cause.kind().words()
 }
 
 /// The culprit and its place: `stress-ng-fork (SCHED_OTHER) in clone()`. Empty if the cause is
 /// sufficient. Escaped for output.
-pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
+pub(crate) fn format_culprit(cause: Cause, prio: Option<i16>, names: &Names) -> String {
     match cause {
         Cause::Inversion { holder, by } => {
-            format!("{}; {} held the lock", task(by, prio, names), task(holder, None, names))
+            format!(
+                "{}; {} held the lock",
+                format_task(by, prio, names),
+                format_task(holder, None, names)
+            )
         }
         Cause::OwnExecution { mode: CpuMode::Syscall(number) } => {
-            format!("in {}()", plain(&names.syscall(number)))
+            format!("in {}()", escape_unsafe(&names.syscall_name(number)))
         }
         Cause::OwnExecution { mode: CpuMode::User } => "in user mode".to_owned(),
-        cause => match (cause.task(), cause.mode()) {
-            (Some(tid), Some(mode)) => format!("{}{}", task(tid, prio, names), place(mode, names)),
-            (Some(tid), None) => task(tid, prio, names),
-            (None, _) => cause.who(names).map(|who| plain(&who)).unwrap_or_default(),
+        cause => match (cause.responsible_task(), cause.cpu_mode()) {
+            (Some(tid), Some(mode)) => {
+                format!("{}{}", format_task(tid, prio, names), format_mode(mode, names))
+            }
+            (Some(tid), None) => format_task(tid, prio, names),
+            (None, _) => {
+                cause.responsible_name(names).map(|who| escape_unsafe(&who)).unwrap_or_default()
+            }
         },
     }
 }
 
 /// The name of a culprit over many samples.
-pub fn blamed(culprit: &Culprit) -> String {
-    culprit.who.as_deref().map(plain).unwrap_or_default()
+pub fn culprit_name(culprit: &Culprit) -> String {
+    culprit.who.as_deref().map(escape_unsafe).unwrap_or_default()
 }
 
 /// ` in clone()`, ` in user mode`, or empty.
-fn place(mode: CpuMode, names: &Names) -> String {
+fn format_mode(mode: CpuMode, names: &Names) -> String {
     match mode {
-        CpuMode::Syscall(number) => format!(" in {}()", plain(&names.syscall(number))),
+        CpuMode::Syscall(number) => format!(" in {}()", escape_unsafe(&names.syscall_name(number))),
         CpuMode::Fault => " in a page fault".to_owned(),
         CpuMode::User => " in user mode".to_owned(),
         CpuMode::Unknown => String::new(),
@@ -290,23 +304,25 @@ fn place(mode: CpuMode, names: &Names) -> String {
 }
 
 /// A task with its scheduling: `stress-ng-fork (SCHED_OTHER)`.
-pub fn task(tid: Tid, prio: Option<i16>, names: &Names) -> String {
-    let name = format::clipped(&names.task(tid), NAME, false);
+pub(crate) fn format_task(tid: Tid, prio: Option<i16>, names: &Names) -> String {
+    let name = format::clip_name(&names.task_name(tid), NAME, false);
     if tid == Tid::IDLE {
         return name;
     }
     // The stored policy was read once; the event's priority belongs to its instant, and takes
     // precedence if they differ.
-    let known = names.tasks.get(&tid).and_then(|task| task.scheduling.as_deref());
-    let known = known.filter(|known| prio.is_none_or(|prio| agrees(known, prio))).map(plain);
-    match known.or_else(|| prio.map(scheduling)) {
+    let stored_policy = names.tasks.get(&tid).and_then(|task| task.scheduling.as_deref());
+    let valid_policy = stored_policy
+        .filter(|known| prio.is_none_or(|prio| is_consistent_policy(known, prio)))
+        .map(escape_unsafe);
+    match valid_policy.or_else(|| prio.map(policy_of_prio)) {
         Some(scheduling) => format!("{name} ({scheduling})"),
         None => name,
     }
 }
 
 /// Whether a textual policy is consistent with the kernel's `prio`.
-fn agrees(scheduling: &str, prio: i16) -> bool {
+fn is_consistent_policy(scheduling: &str, prio: i16) -> bool {
     let is = |policies: &[&str]| policies.iter().any(|policy| scheduling.starts_with(policy));
     let last = || scheduling.split_whitespace().next_back().and_then(|word| word.parse().ok());
     match prio {
@@ -336,7 +352,7 @@ fn prio_at(events: &[Event], place: usize, tid: Tid) -> Option<i16> {
 
 /// The policy of the kernel's `prio`: SCHED_FIFO and SCHED_RR share their numbers
 /// (include/linux/sched/prio.h).
-fn scheduling(prio: i16) -> String {
+fn policy_of_prio(prio: i16) -> String {
     match prio {
         ..0 => "SCHED_DEADLINE".to_owned(),
         0..100 => format!("real-time priority {}", 99 - prio),
@@ -352,9 +368,9 @@ struct Describer<'a> {
 }
 
 impl Describer<'_> {
-    fn opening(&self) -> String {
+    fn opening_sentence(&self) -> String {
         let interval = self.explanation.interval;
-        let latency = micros(self.explanation.latency());
+        let latency = micros_text(self.explanation.latency());
         let cpu = if interval.cpu == Event::NO_CPU {
             String::new()
         } else {
@@ -367,7 +383,7 @@ impl Describer<'_> {
     }
 
     /// The function in which most of it was.
-    fn function(&self) -> Option<String> {
+    fn function_sentence(&self) -> Option<String> {
         let place = longest_place(self.explanation, self.names, self.events)?;
         let interrupts = match place.irqs_off {
             Some(true) if place.lines > 1 => ", with interrupts disabled at all",
@@ -378,7 +394,7 @@ impl Describer<'_> {
         };
         let (lines, on) = match place.lines {
             1 => ("between two lines".to_owned(), "on"),
-            lines => (format!("after {} lines", format::count(lines)), "on each time"),
+            lines => (format!("after {} lines", format::count_text(lines)), "on each time"),
         };
         let moment = self.explanation.moment.as_ref();
         let of_tracer = moment.filter(|of| TRACERS.contains(&of.source));
@@ -392,39 +408,41 @@ impl Describer<'_> {
             _ => "",
         };
         let missing = moment.filter(|of| of.missing > 0).map_or(String::new(), |of| {
-            let missing = counted(of.missing, "line");
+            let missing = count_with_noun(of.missing, "line");
             format!(" This text lacks {missing} of the trace, perhaps from there.")
         });
         Some(format!(
             "{} of it ({} µs) were {lines} of CPU {}, from {} {on}{interrupts}{requested}.\
              {missing}",
-            format::percent(share(place.time, self.explanation.latency())),
-            micros(place.time),
+            format::percent_text(share_of_latency(place.time, self.explanation.latency())),
+            micros_text(place.time),
             place.cpu,
-            plain(place.function)
+            escape_unsafe(place.function)
         ))
     }
 
     /// `1,480 µs stress-ng-fork (SCHED_OTHER) ran on in clone() …`, to be placed after "for".
-    fn describe(&self, reason: &PartsReason<'_>) -> String {
+    fn describe_reason(&self, reason: &PartsReason<'_>) -> String {
         let times = if reason.parts > 1 {
-            format!(" ({} times)", format::count(reason.parts))
+            format!(" ({} times)", format::count_text(reason.parts))
         } else {
             String::new()
         };
-        format!("{} µs {}{times}", micros(reason.time), self.what(reason.part))
+        format!("{} µs {}{times}", micros_text(reason.time), self.describe_part(reason.part))
     }
 
     /// A cause that the tracer states itself: no other event has to prove it.
     fn of_tracer(&self, part: &Part) -> Option<String> {
         let moment = self.explanation.moment.as_ref()?;
-        let task = |tid| task(tid, part.prio, self.names);
+        let task = |tid| format_task(tid, part.prio, self.names);
         let on = part.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         match (moment.source, part.cause) {
             (MomentSource::IrqsoffTracer, Cause::TimerIrqDelay { running, .. }) => {
                 let has_flags = |event: &Event| matches!(event.what, EventKind::Context { .. });
                 let off = match moment.words.starts_with("preempt") {
-                    true if !self.evidence(part).any(has_flags) => "interrupts or preemption",
+                    true if !self.evidence_events(part).any(has_flags) => {
+                        "interrupts or preemption"
+                    }
                     _ => "interrupts",
                 };
                 Some(format!("{} ran{on} with {off} disabled", task(running)))
@@ -440,11 +458,11 @@ impl Describer<'_> {
         }
     }
 
-    fn what(&self, part: &Part) -> String {
+    fn describe_part(&self, part: &Part) -> String {
         if let Some(stated) = self.of_tracer(part) {
             return stated;
         }
-        let task = |tid| task(tid, part.prio, self.names);
+        let task = |tid| format_task(tid, part.prio, self.names);
         let on = part.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
         match part.cause {
             Cause::Steal if part.cpu.is_some() => format!(
@@ -465,17 +483,17 @@ impl Describer<'_> {
             Cause::CpuStall { running, mode } => format!(
                 "the CPU stalled while {} ran{} with interrupts enabled{}",
                 task(running),
-                place(mode, self.names),
-                self.site(part)
+                format_mode(mode, self.names),
+                self.format_site(part)
             ),
             Cause::Switch => {
-                format!("the CPU was within the context switch to it{}", self.inside(part))
+                format!("the CPU was within the context switch to it{}", self.switch_bound(part))
             }
-            Cause::Interrupt(what) => self.interrupt(what),
+            Cause::Interrupt(what) => self.describe_interrupt(what),
             Cause::IdleExit { state } => {
                 let state = state
-                    .and_then(|_| part.cause.who(self.names))
-                    .map_or(String::new(), |state| format!(" in {}", plain(&state)));
+                    .and_then(|_| part.cause.responsible_name(self.names))
+                    .map_or(String::new(), |state| format!(" in {}", escape_unsafe(&state)));
                 format!(
                     "{} was idle{state} and had to leave its idle state",
                     part.cpu.map_or("the CPU".to_owned(), |cpu| format!("CPU {cpu}"))
@@ -487,52 +505,54 @@ impl Describer<'_> {
             }
             Cause::NonPreemptible { running, mode } => self.non_preemptible(&task(running), mode),
             Cause::Preempted { by, .. } => format!("{} ran with a higher priority", task(by)),
-            Cause::Throttled { running, budget } => throttled(running, &task(running), budget),
+            Cause::Throttled { running, budget } => {
+                describe_throttling(running, &task(running), budget)
+            }
             Cause::Runqueue { behind } => {
                 format!("{} ran{on} with the same priority", task(behind))
             }
             Cause::TaskNoise { by } => format!("{} ran{on}", task(by)),
             Cause::Migration { by } => format!("{} moved it to another CPU", task(by)),
-            Cause::Lock { holder, kernel } => self.lock(part, holder, kernel),
+            Cause::Lock { holder, kernel } => self.describe_lock(part, holder, kernel),
             Cause::Inversion { holder, by } => format!(
                 "{}, of lower priority than the thread, ran{on} and kept {}, which held the lock, \
                  from running: a priority inversion",
                 task(by),
-                self.holder(part, holder)
+                self.format_holder(part, holder)
             ),
             Cause::Io { device } => format!(
                 "it waited for {}{}",
-                plain(&device_name(device, self.names)),
-                self.request(part)
+                escape_unsafe(&device_name(device, self.names)),
+                self.format_request(part)
             ),
-            Cause::PageFault => format!("{} handled", self.faults(part)),
+            Cause::PageFault => format!("{} handled", self.format_faults(part)),
             Cause::Reclaim => "it had to reclaim memory".to_owned(),
             Cause::Waiting { woken_by: Some(waker) } => {
-                format!("it waited until {} woke it{}", task(waker), self.meanwhile(part))
+                format!("it waited until {} woke it{}", task(waker), self.holder_activity(part))
             }
             Cause::Waiting { woken_by: None } => {
                 "it waited for something that was not recorded".to_owned()
             }
             Cause::OwnSleep { call } => {
-                format!("it slept by its own {}()", plain(&self.names.syscall(call)))
+                format!("it slept by its own {}()", escape_unsafe(&self.names.syscall_name(call)))
             }
             Cause::Timeout { call } => format!(
                 "what it waited for did not come in time: its own {}() returned at the timeout",
-                plain(&self.names.syscall(call))
+                escape_unsafe(&self.names.syscall_name(call))
             ),
             Cause::TimerSlack => {
                 "its timer was due, and might expire later by the timer slack of the thread"
                     .to_owned()
             }
             Cause::Stopped { by, continued_by } => {
-                let by = by.map_or(String::new(), |by| format!(" by {}", task(by)));
+                let stopper = by.map_or(String::new(), |by| format!(" by {}", task(by)));
                 let until = continued_by
                     .map_or(String::new(), |by| format!(" until {} let it go on", task(by)));
-                format!("it was stopped{by}{until}")
+                format!("it was stopped{stopper}{until}")
             }
             Cause::OwnExecution { mode: CpuMode::Unknown } => "the thread itself ran".to_owned(),
             Cause::OwnExecution { mode } => {
-                format!("the thread itself ran{}", place(mode, self.names))
+                format!("the thread itself ran{}", format_mode(mode, self.names))
             }
             Cause::Observer { task: own } => {
                 format!("by punctual itself: its thread {} ran{on}", task(own))
@@ -556,7 +576,7 @@ impl Describer<'_> {
     }
 
     fn timer_irq_delay(&self, part: &Part, running: &str, mode: CpuMode) -> String {
-        let place = place(mode, self.names);
+        let place = format_mode(mode, self.names);
         if mode == CpuMode::User {
             return format!(
                 "the timer interrupt was delayed although {running} ran{place}, where interrupts \
@@ -570,12 +590,13 @@ impl Describer<'_> {
             }
             _ => false,
         };
-        if self.evidence(part).any(|event| is_begin(&event)) {
-            return format!("{while_it_ran} with interrupts disabled{}", self.site(part));
+        if self.evidence_events(part).any(|event| is_begin(&event)) {
+            return format!("{while_it_ran} with interrupts disabled{}", self.format_site(part));
         }
-        let known = self.evidence(part).find(|event| is_enabled(event) && event.at <= part.from);
-        let known = known.map_or(String::new(), |event| {
-            let before = micros(self.explanation.interval.due - event.at);
+        let enabled_event =
+            self.evidence_events(part).find(|event| is_enabled(event) && event.at <= part.from);
+        let enabled_words = enabled_event.map_or(String::new(), |event| {
+            let before = micros_text(self.explanation.interval.due - event.at);
             let likely = match event.what {
                 // Such sections do not disable interrupts.
                 EventKind::Context { context, .. }
@@ -586,57 +607,65 @@ impl Describer<'_> {
                 }
                 _ => "",
             };
-            let site = self.site(part);
+            let site = self.format_site(part);
             format!(" (interrupts were enabled {before} µs before it was due{site}){likely}")
         });
-        format!("{while_it_ran}: interrupts disabled or the CPU stalled, not known which{known}")
+        format!(
+            "{while_it_ran}: interrupts disabled or the CPU stalled, not known which{enabled_words}"
+        )
     }
 
-    fn evidence(&self, part: &Part) -> impl Iterator<Item = &Event> {
+    fn evidence_events(&self, part: &Part) -> impl Iterator<Item = &Event> {
         part.evidence.iter().filter_map(|place| self.events.get(*place))
     }
 
     /// `, in igb_set_rx_mode+0x4f8/0x5a0`, as in the evidence.
-    fn site(&self, part: &Part) -> String {
-        let site = self.evidence(part).find_map(|event| match event.what {
+    fn format_site(&self, part: &Part) -> String {
+        let site = self.evidence_events(part).find_map(|event| match event.what {
             EventKind::Context { site, .. } => self.names.symbols.get(&site),
             _ => None,
         });
-        site.map_or(String::new(), |site| format!(", in {}", plain(site)))
+        site.map_or(String::new(), |site| format!(", in {}", escape_unsafe(site)))
     }
 
     /// `, until tlb_flush`, if an event inside of the switch bounds it.
-    fn inside(&self, part: &Part) -> String {
-        let last = self.evidence(part).filter(|event| event.at >= part.to).last();
+    fn switch_bound(&self, part: &Part) -> String {
+        let last = self.evidence_events(part).filter(|event| event.at >= part.to).last();
         match last.map(|event| event.what) {
             Some(EventKind::Context { site, .. }) => self
                 .names
                 .symbols
                 .get(&site)
-                .map_or(String::new(), |name| format!(", until {}", plain(name))),
+                .map_or(String::new(), |name| format!(", until {}", escape_unsafe(name))),
             Some(EventKind::SyscallExit { number, .. }) => {
-                format!(", up to the return of {}()", plain(&self.names.syscall(number)))
+                format!(
+                    ", up to the return of {}()",
+                    escape_unsafe(&self.names.syscall_name(number))
+                )
             }
             _ => String::new(),
         }
     }
 
-    fn interrupt(&self, what: Interrupt) -> String {
+    fn describe_interrupt(&self, what: Interrupt) -> String {
         match what {
             Interrupt::Hard(irq) => {
-                format!("the interrupt {} was handled", plain(&self.names.irq(irq)))
+                format!("the interrupt {} was handled", escape_unsafe(&self.names.irq_name(irq)))
             }
             Interrupt::Vector(vector) => {
-                format!("the CPU's own interrupt {} was handled", plain(&self.names.vector(vector)))
+                format!(
+                    "the CPU's own interrupt {} was handled",
+                    escape_unsafe(&self.names.vector_name(vector))
+                )
             }
             Interrupt::Soft(vector) => {
-                format!("the softirq {} ran", plain(&self.names.softirq(vector)))
+                format!("the softirq {} ran", escape_unsafe(&self.names.softirq_name(vector)))
             }
         }
     }
 
     fn non_preemptible(&self, running: &str, mode: CpuMode) -> String {
-        let place = place(mode, self.names);
+        let place = format_mode(mode, self.names);
         match mode {
             CpuMode::Syscall(_) | CpuMode::Fault => {
                 format!(
@@ -656,20 +685,20 @@ impl Describer<'_> {
     }
 
     /// The holder of a lock, with its priority at the last event of the evidence.
-    fn holder(&self, part: &Part, holder: Tid) -> String {
+    fn format_holder(&self, part: &Part, holder: Tid) -> String {
         let last = part.evidence.iter().max();
         let prio = last.and_then(|place| prio_at(self.events, *place, holder));
-        task(holder, prio, self.names)
+        format_task(holder, prio, self.names)
     }
 
-    fn lock(&self, part: &Part, holder: Option<Tid>, kernel: bool) -> String {
+    fn describe_lock(&self, part: &Part, holder: Option<Tid>, kernel: bool) -> String {
         let lock = if kernel { "a lock in the kernel" } else { "a lock (futex)" };
         match holder {
             Some(holder) => {
                 format!(
                     "it waited for {lock} that {} held{}",
-                    self.holder(part, holder),
-                    self.meanwhile(part)
+                    self.format_holder(part, holder),
+                    self.holder_activity(part)
                 )
             }
             None => format!("it waited for {lock}"),
@@ -677,40 +706,47 @@ impl Describer<'_> {
     }
 
     /// `; meanwhile that task ran for 3.20 µs and …`: causes of at least a twentieth of the wait.
-    fn meanwhile(&self, part: &Part) -> String {
+    fn holder_activity(&self, part: &Part) -> String {
         let mut sums: Vec<(&Part, Nanos)> = Vec::new();
         for other in &part.meanwhile {
             match sums.iter_mut().find(|(known, _)| known.cause == other.cause) {
-                Some((_, time)) => *time += other.span(),
-                None => sums.push((other, other.span())),
+                Some((_, time)) => *time += other.duration(),
+                None => sums.push((other, other.duration())),
             }
         }
         sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         let kept_off: Vec<&(&Part, Nanos)> =
             sums.iter().filter(|(other, _)| is_kept_off(other.cause)).collect();
-        let long = |time: Nanos| share(time, part.span()) >= 0.05;
-        let others = sums.iter().filter(|(other, time)| {
+        let long = |time: Nanos| share_of_latency(time, part.duration()) >= 0.05;
+        let other_sums = sums.iter().filter(|(other, time)| {
             long(*time) && other.cause != Cause::Unknown && !is_kept_off(other.cause)
         });
-        let mut sentences: Vec<String> =
-            others.take(LISTED_CAUSES).map(|(other, time)| self.briefly(other, *time)).collect();
+        let mut sentences: Vec<String> = other_sums
+            .take(LISTED_CAUSES)
+            .map(|(other, time)| self.describe_other_state(other, *time))
+            .collect();
         let sum = kept_off.iter().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
         if let Some((most, _)) = kept_off.first().filter(|_| long(sum)) {
-            let by = who(most.cause, most.prio, self.names);
-            let more = if kept_off.len() > 1 { " and others" } else { "" };
-            sentences
-                .insert(0, format!("was kept from running by {by}{more} for {} µs", micros(sum)));
+            let first_culprit = format_culprit(most.cause, most.prio, self.names);
+            let and_others = if kept_off.len() > 1 { " and others" } else { "" };
+            sentences.insert(
+                0,
+                format!(
+                    "was kept from running by {first_culprit}{and_others} for {} µs",
+                    micros_text(sum)
+                ),
+            );
         }
         if sentences.is_empty() {
             String::new()
         } else {
-            format!("; meanwhile that task {}", listed(&sentences))
+            format!("; meanwhile that task {}", join_words(&sentences))
         }
     }
 
     /// The state of another thread: `was kept waiting by mid (SCHED_FIFO 50) for 4,900 µs`.
-    fn briefly(&self, part: &Part, time: Nanos) -> String {
-        let (who, time) = (who(part.cause, part.prio, self.names), micros(time));
+    fn describe_other_state(&self, part: &Part, time: Nanos) -> String {
+        let (who, time) = (format_culprit(part.cause, part.prio, self.names), micros_text(time));
         match part.cause {
             Cause::OwnExecution { .. } => {
                 format!("ran{}{who} for {time} µs", if who.is_empty() { "" } else { " " })
@@ -724,24 +760,26 @@ impl Describer<'_> {
             Cause::TimerSlack => format!("was left asleep for {time} µs by its timer slack"),
             Cause::Waiting { .. } => format!("waited for {who} for {time} µs"),
             Cause::Io { .. } => format!("waited for {who} for {time} µs"),
-            cause if who.is_empty() => format!("had {time} µs of {}", title(cause)),
-            cause => format!("had {time} µs of {} ({who})", title(cause)),
+            cause if who.is_empty() => format!("had {time} µs of {}", cause_title(cause)),
+            cause => format!("had {time} µs of {} ({who})", cause_title(cause)),
         }
     }
 
     /// `: a write of 4 KiB`, if the request's beginning or end is among the evidence.
-    fn request(&self, part: &Part) -> String {
+    fn format_request(&self, part: &Part) -> String {
         let evidence = || part.evidence.iter().filter_map(|place| self.events.get(*place));
         let issued = evidence().find_map(|event| match event.what {
-            EventKind::BlockIssue { bytes, write, .. } => {
-                Some(format!(": a {} of {}", if write { "write" } else { "read" }, size(bytes)))
-            }
+            EventKind::BlockIssue { bytes, write, .. } => Some(format!(
+                ": a {} of {}",
+                if write { "write" } else { "read" },
+                format_size(bytes)
+            )),
             _ => None,
         });
         let done = || {
             evidence().find_map(|event| match event.what {
                 EventKind::BlockComplete { bytes, .. } if bytes > 0 => {
-                    Some(format!(": a request of {}", size(bytes)))
+                    Some(format!(": a request of {}", format_size(bytes)))
                 }
                 EventKind::BlockComplete { .. } => Some(": its cache was written back".to_owned()),
                 _ => None,
@@ -750,32 +788,36 @@ impl Describer<'_> {
         issued.or_else(done).unwrap_or_default()
     }
 
-    fn faults(&self, part: &Part) -> String {
+    fn format_faults(&self, part: &Part) -> String {
         let (from, to): (MonotonicNs, MonotonicNs) =
             (self.explanation.interval.due, self.explanation.interval.woke);
-        let own = |event: &&Event| {
+        let is_own = |event: &&Event| {
             event.tid == self.explanation.interval.tid && event.at >= from && event.at < to
         };
         let faults = self
             .events
             .iter()
-            .filter(own)
+            .filter(is_own)
             .filter(|event| matches!(event.what, EventKind::PageFault { .. }))
             .count();
-        let faults = faults.max(usize::from(part.span() > Nanos::ZERO)) as u64;
-        format!("{} {}", counted(faults, "page fault"), if faults == 1 { "was" } else { "were" })
+        let faults = faults.max(usize::from(part.duration() > Nanos::ZERO)) as u64;
+        format!(
+            "{} {}",
+            count_with_noun(faults, "page fault"),
+            if faults == 1 { "was" } else { "were" }
+        )
     }
 
     /// The kernel's work for the running task: the stack below the interrupt that sampled it.
-    fn stack(&self, reason: &PartsReason<'_>) -> Option<String> {
+    fn stack_sentence(&self, reason: &PartsReason<'_>) -> Option<String> {
         let same = self.explanation.parts.iter().filter(|part| part.cause == reason.part.cause);
-        let frames = self.names.stack(same.filter_map(|part| part.stack).next()?);
-        let who = plain(&self.names.task(reason.part.cause.task()?));
+        let frames = self.names.stack_functions(same.filter_map(|part| part.stack).next()?);
+        let who = escape_unsafe(&self.names.task_name(reason.part.cause.responsible_task()?));
         let entry = frames.iter().rposition(|frame| frame.starts_with("asm_"));
         let below: Vec<String> = frames[entry.map_or(0, |entry| entry + 1)..]
             .iter()
             .take(FRAMES)
-            .map(|f| plain(f))
+            .map(|f| escape_unsafe(f))
             .collect();
         match (below.is_empty(), entry) {
             (true, Some(_)) => Some(format!(
@@ -800,22 +842,22 @@ fn is_kept_off(cause: Cause) -> bool {
     matches!(cause, Cause::Preempted { .. } | Cause::Runqueue { .. } | Cause::NonPreemptible { .. })
 }
 
-fn throttled(running: Tid, task: &str, budget: Budget) -> String {
-    let why = match budget {
+fn describe_throttling(running: Tid, task: &str, budget: Budget) -> String {
+    let reason = match budget {
         Budget::RealTime => "RT throttling, or the fair server ran other tasks",
         Budget::Deadline => "its SCHED_DEADLINE runtime was used up",
         Budget::Group => "CFS bandwidth: the quota of its control group was used up",
     };
     let instead =
         if running == Tid::IDLE { "its CPU idled".to_owned() } else { format!("{task} ran") };
-    format!("it was throttled and {instead} instead: {why}")
+    format!("it was throttled and {instead} instead: {reason}")
 }
 
-fn size(bytes: u32) -> String {
+fn format_size(bytes: u32) -> String {
     if bytes >= 1024 && bytes.is_multiple_of(1024) {
-        format!("{} KiB", format::count(u64::from(bytes / 1024)))
+        format!("{} KiB", format::count_text(u64::from(bytes / 1024)))
     } else {
-        counted(u64::from(bytes), "byte")
+        count_with_noun(u64::from(bytes), "byte")
     }
 }
 
@@ -835,7 +877,7 @@ mod tests {
 
     #[test]
     fn the_priority_of_an_event_wins_over_a_stored_policy() {
-        let shown = |stored, prio| task(THREAD, prio, &names(stored));
+        let shown = |stored, prio| format_task(THREAD, prio, &names(stored));
         // 99 - 80: the thread became real-time after its policy was read, or inherits.
         assert_eq!(shown(Some("SCHED_OTHER"), Some(19)), "worker (real-time priority 80)");
         assert_eq!(shown(Some("SCHED_FIFO 80"), Some(19)), "worker (SCHED_FIFO 80)");

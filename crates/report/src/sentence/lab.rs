@@ -1,6 +1,6 @@
 //! Sentences about a lab, the same on a terminal and in its report.
 
-use crate::format::{counted, micros, plain};
+use crate::format::{count_with_noun, escape_unsafe, micros_text};
 use punctual_bundle::Timebase;
 use punctual_bundle::lab::{
     CellDocument, CellSeries, CellState, LabDocument, SeedDocument, WorstCellSample,
@@ -10,13 +10,13 @@ use punctual_core::Nanos;
 use punctual_stats::lab::Contrast;
 
 /// `12 cells × 10 seeds × 2 repetitions; every repetition equal to the last sample`.
-pub fn extent(lab: &LabDocument) -> String {
-    let mut text = counted(lab.cells.len() as u64, "cell");
+pub(crate) fn format_extent(lab: &LabDocument) -> String {
+    let mut text = count_with_noun(lab.cells.len() as u64, "cell");
     if lab.seeds.len() > 1 {
-        text += &format!(" × {}", counted(lab.seeds.len() as u64, "seed"));
+        text += &format!(" × {}", count_with_noun(lab.seeds.len() as u64, "seed"));
     }
     if lab.repeat > 1 {
-        text += &format!(" × {}", counted(u64::from(lab.repeat), "repetition"));
+        text += &format!(" × {}", count_with_noun(u64::from(lab.repeat), "repetition"));
     }
     let state = |state: CellState| lab.cells.iter().filter(|cell| cell.state == state).count();
     for (n, words) in
@@ -31,13 +31,13 @@ pub fn extent(lab: &LabDocument) -> String {
     match (compared, differing) {
         (0, _) => {}
         (_, 0) => text += "; all repetitions are equal in every sample",
-        (_, n) => text += &format!("; repetitions DIFFER in {}", counted(n as u64, "cell")),
+        (_, n) => text += &format!("; repetitions DIFFER in {}", count_with_noun(n as u64, "cell")),
     }
     text
 }
 
 /// `×0.003`, `×0.12`, `×37`.
-pub fn times(ratio: f64) -> String {
+pub(crate) fn format_ratio(ratio: f64) -> String {
     match ratio {
         r if r >= 100.0 => format!("×{r:.0}"),
         r if r >= 10.0 => format!("×{r:.1}"),
@@ -47,9 +47,9 @@ pub fn times(ratio: f64) -> String {
 }
 
 /// The interval of an effect, or why there is none.
-pub fn interval(contrast: &Contrast) -> String {
+pub(crate) fn format_interval(contrast: &Contrast) -> String {
     contrast.interval.map_or("no interval".to_owned(), |(low, high)| {
-        format!("{} to {}", times(low), times(high))
+        format!("{} to {}", format_ratio(low), format_ratio(high))
     })
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn describe_significance(contrast: &Contrast) -> &'static str {
 }
 
 /// The verdict on a requirement in a cell.
-pub fn requirement(
+pub fn format_requirement(
     cell: &CellDocument,
     series: &CellSeries,
     requirement: &RequirementSummary,
@@ -75,7 +75,7 @@ pub fn requirement(
         VerdictWord::Undecided => "undecided",
         VerdictWord::Invalid => "INVALID",
     };
-    let stated = plain(&requirement.requirement);
+    let stated = escape_unsafe(&requirement.requirement);
     format!("{stated} {word}: {}", describe_figure(cell, series, requirement))
 }
 
@@ -91,37 +91,44 @@ fn describe_figure(
         .is_ok_and(|r| r.metric.is_time());
     let figure = requirement.figure.map_or(String::new(), |figure| match time {
         true => {
-            format!(", measured {} {}", micros(Nanos(figure as i64)), cell.timebase().unit("µs"))
+            format!(
+                ", measured {} {}",
+                micros_text(Nanos(figure as i64)),
+                cell.timebase().format_unit("µs")
+            )
         }
         false => format!(", measured {figure}"),
     });
     let reason = requirement.reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
     let name = format!("{}/{}", series.figures.phase, series.figures.series);
-    format!("{} of {}{figure}{reason}", plain(&name), plain(&cell.name))
+    format!("{} of {}{figure}{reason}", escape_unsafe(&name), escape_unsafe(&cell.name))
 }
 
 /// The cell and seed with the largest latency.
-pub fn worst(lab: &LabDocument) -> Option<(&CellDocument, &SeedDocument, i64)> {
-    let all = lab.cells.iter().flat_map(|cell| cell.seeds.iter().map(move |seed| (cell, seed)));
+pub(crate) fn worst_cell(lab: &LabDocument) -> Option<(&CellDocument, &SeedDocument, i64)> {
+    let all_seeds =
+        lab.cells.iter().flat_map(|cell| cell.seeds.iter().map(move |seed| (cell, seed)));
     let max = |seed: &SeedDocument| seed.series.iter().filter_map(|series| series.max).max();
-    all.filter_map(|(cell, seed)| Some((cell, seed, max(seed)?))).max_by_key(|(_, _, max)| *max)
+    all_seeds
+        .filter_map(|(cell, seed)| Some((cell, seed, max(seed)?)))
+        .max_by_key(|(_, _, max)| *max)
 }
 
 /// The call stack of the main cause of a sample, from the outermost; empty if unknown.
-pub fn calls(worst: &WorstCellSample) -> String {
-    worst.calls.iter().map(|call| plain(call)).collect::<Vec<_>>().join(" › ")
+pub(crate) fn format_calls(worst: &WorstCellSample) -> String {
+    worst.calls.iter().map(|call| escape_unsafe(call)).collect::<Vec<_>>().join(" › ")
 }
 
 /// The verdict of all cells in a sentence, with the deciding cell.
-pub fn verdict(lab: &LabDocument) -> Option<String> {
+pub(crate) fn format_verdict(lab: &LabDocument) -> Option<String> {
     let word = lab.verdict?;
     let judged = lab.cells.iter().filter(|cell| cell.verdict.is_some()).count();
     let of_word: Vec<&CellDocument> =
         lab.cells.iter().filter(|cell| cell.verdict == Some(word)).collect();
     let name = match word {
         VerdictWord::Met => {
-            let all = if judged == 1 { "" } else { "all " };
-            return Some(format!("met in {all}{}", counted(judged as u64, "cell")));
+            let all_word = if judged == 1 { "" } else { "all " };
+            return Some(format!("met in {all_word}{}", count_with_noun(judged as u64, "cell")));
         }
         VerdictWord::NotMet => "NOT MET",
         VerdictWord::Undecided => "UNDECIDED",
@@ -131,15 +138,15 @@ pub fn verdict(lab: &LabDocument) -> Option<String> {
     let first = of_word.iter().max_by_key(max)?;
     let reason = first.series.iter().find_map(|series| {
         let found = series.requirements.iter().find(|one| one.verdict == word)?;
-        let stated = plain(&found.requirement);
+        let stated = escape_unsafe(&found.requirement);
         Some(format!(": {stated}: {}", describe_figure(first, series, found)))
     });
     Some(format!(
         "{name} in {} of {}{}{}",
         of_word.len(),
-        counted(judged as u64, "cell"),
+        count_with_noun(judged as u64, "cell"),
         reason.unwrap_or_default(),
-        which(lab)
+        cells_by_verdict(lab)
     ))
 }
 
@@ -147,57 +154,59 @@ pub fn verdict(lab: &LabDocument) -> Option<String> {
 const NAMED: usize = 6;
 
 /// Which cells meet it and which do not, where both are there: `; meet it: 6.1-rt; not: 6.1`.
-fn which(lab: &LabDocument) -> String {
+fn cells_by_verdict(lab: &LabDocument) -> String {
     let names = |word: VerdictWord| {
         let cells = lab.cells.iter().filter(|cell| cell.verdict == Some(word));
-        let names: Vec<String> = cells.map(|cell| plain(&cell.name)).collect();
-        let more = match names.len().saturating_sub(NAMED) {
+        let names: Vec<String> = cells.map(|cell| escape_unsafe(&cell.name)).collect();
+        let unnamed_cells = match names.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        (!names.is_empty()).then(|| names[..names.len().min(NAMED)].join(", ") + &more)
+        (!names.is_empty()).then(|| names[..names.len().min(NAMED)].join(", ") + &unnamed_cells)
     };
     let sides = [
         ("meet it", names(VerdictWord::Met)),
         ("not", names(VerdictWord::NotMet)),
         ("undecided", names(VerdictWord::Undecided)),
     ];
-    let shown = sides.into_iter().filter_map(|(side, names)| Some(format!("; {side}: {}", names?)));
-    let shown: Vec<String> = shown.collect();
-    if shown.len() > 1 { shown.concat() } else { String::new() }
+    let side_texts =
+        sides.into_iter().filter_map(|(side, names)| Some(format!("; {side}: {}", names?)));
+    let shown_sides: Vec<String> = side_texts.collect();
+    if shown_sides.len() > 1 { shown_sides.concat() } else { String::new() }
 }
 
 /// The worst sample of all cells with its main cause: `27,159 virtual µs in 6.1 (main/timer/cpu0):
 /// 99 % interrupts disabled, __free_one_page`.
-pub fn figure(lab: &LabDocument) -> Option<String> {
-    let all = lab.cells.iter().filter_map(|cell| Some((cell, cell.worst.as_ref()?)));
-    let (cell, worst) = all.max_by_key(|(_, worst)| worst.latency)?;
+pub(crate) fn format_worst(lab: &LabDocument) -> Option<String> {
+    let worst_samples = lab.cells.iter().filter_map(|cell| Some((cell, cell.worst.as_ref()?)));
+    let (cell, worst) = worst_samples.max_by_key(|(_, worst)| worst.latency)?;
     let cause = worst.cause.as_ref().map_or(String::new(), |cause| {
-        let who = cause.who.as_deref().map_or(String::new(), |who| format!(", {}", plain(who)));
-        format!(": {} {}{who}", crate::format::percent(cause.share), cause.words)
+        let who =
+            cause.who.as_deref().map_or(String::new(), |who| format!(", {}", escape_unsafe(who)));
+        format!(": {} {}{who}", crate::format::percent_text(cause.share), cause.words)
     });
     let seed = worst.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
     Some(format!(
         "max {} {} in {}{seed} ({}){cause}",
-        micros(Nanos(worst.latency)),
-        cell.timebase().unit("µs"),
-        plain(&cell.name),
-        plain(&worst.series),
+        micros_text(Nanos(worst.latency)),
+        cell.timebase().format_unit("µs"),
+        escape_unsafe(&cell.name),
+        escape_unsafe(&worst.series),
     ))
 }
 
 /// The command that repeats a cell and seed.
-pub fn replay(directory: &str, cell: &CellDocument, seed: Option<u64>) -> String {
+pub(crate) fn replay_command(directory: &str, cell: &CellDocument, seed: Option<u64>) -> String {
     let seed = seed.map_or(String::new(), |seed| format!(" --seed {seed}"));
-    format!("punctual lab replay {} {}{seed}", plain(directory), plain(&cell.name))
+    format!("punctual lab replay {} {}{seed}", escape_unsafe(directory), escape_unsafe(&cell.name))
 }
 
 /// The command that examines the worst sample.
 pub fn to_do(lab: &LabDocument, directory: &str) -> Option<String> {
-    let (cell, seed, _) = worst(lab)?;
+    let (cell, seed, _) = worst_cell(lab)?;
     let what = match cell.timebase() {
         Timebase::Virtual => "the worst sample, by instruction",
         _ => "the worst cell again, recorded",
     };
-    Some(format!("{what}: {}", replay(directory, cell, seed.seed)))
+    Some(format!("{what}: {}", replay_command(directory, cell, seed.seed)))
 }

@@ -4,7 +4,7 @@ use super::{Cell, Column, Table};
 use punctual_bundle::intervals::AllocatorUse;
 
 /// The allocators; requests of more than a page; blocks of pages.
-pub fn allocator(of: &AllocatorUse) -> Vec<Table> {
+pub(crate) fn allocator_tables(of: &AllocatorUse) -> Vec<Table> {
     let share = |part: u64, all: u64| match all {
         0 => Cell::absent("–"),
         all => Cell::share(part as f64 / all as f64),
@@ -14,10 +14,11 @@ pub fn allocator(of: &AllocatorUse) -> Vec<Table> {
         Column::figures("requests", 0),
         Column::figures("bytes asked", 0),
         Column::figures("given", 0),
-        Column::figures("more", 0).meaning("internal fragmentation: given beyond what was asked"),
+        Column::figures("more", 0)
+            .with_meaning("internal fragmentation: given beyond what was asked"),
         Column::figures("reused", 0)
-            .meaning("at an address that was freed earlier in the recording; a lower bound"),
-        Column::figures("of known", 0).meaning("of the requests whose address is known"),
+            .with_meaning("at an address that was freed earlier in the recording; a lower bound"),
+        Column::figures("of known", 0).with_meaning("of the requests whose address is known"),
         Column::figures("freed", 0),
     ];
     let rows = [("kmalloc", of.kmalloc), ("slab", of.slab)].map(|(name, given)| {
@@ -32,15 +33,15 @@ pub fn allocator(of: &AllocatorUse) -> Vec<Table> {
             Cell::count(given.freed),
         ]
     });
-    let sizes = Table::new("asked and given by the kernel's allocators", columns).rows(rows);
+    let sizes = Table::new("asked and given by the kernel's allocators", columns).with_rows(rows);
     let columns = ["pages asked", "given", "requests"].map(|name| Column::figures(name, 0)).into();
     let rows = of.pages.iter().map(|of| [of.asked, of.given, of.requests].map(Cell::count).into());
-    let pages = Table::new("requests of more than a page (4 KiB)", columns).rows(rows);
+    let pages = Table::new("requests of more than a page (4 KiB)", columns).with_rows(rows);
     let columns = ["order", "pages", "blocks"].map(|name| Column::figures(name, 0)).into();
     let rows = of.orders.iter().map(|(order, blocks)| {
         let pages = 1_u64.checked_shl((*order).into()).unwrap_or(0);
         [u64::from(*order), pages, *blocks].map(Cell::count).into()
     });
-    let orders = Table::new("blocks of pages by order", columns).rows(rows);
+    let orders = Table::new("blocks of pages by order", columns).with_rows(rows);
     [sizes, pages, orders].into_iter().filter_map(Table::unless_empty).collect()
 }

@@ -2,19 +2,20 @@
 //! programs.
 
 use super::{Cell, Column, Table, Tone, Value};
-use crate::format::{count, percent, span};
+use crate::format::{count_text, percent_text, span_text};
 use punctual_bundle::calibration::{Calibration, PercentileShift, ProgramTime, ProgramTimes};
 use punctual_core::{Fact, Nanos};
 
 const NAMED_SHIFTS: usize = 3;
 
 /// One row per percentile; `None` if it was not measured.
-pub fn table(calibration: &Fact<Calibration>) -> Option<Table> {
-    let calibration = calibration.known()?;
+pub(crate) fn calibration_table(calibration: &Fact<Calibration>) -> Option<Table> {
+    let calibration = calibration.known_value()?;
     let title = "cost of recording: latency of a timer thread, without and with it";
-    let mut table = Table::new(title, columns()).rows(calibration.shifts.iter().map(row));
-    table.remark(Tone::Faint, how(calibration));
-    table.remark(Tone::Faint, programs(&calibration.programs));
+    let mut table = Table::new(title, calibration_columns())
+        .with_rows(calibration.shifts.iter().map(shift_row));
+    table.add_remark(Tone::Faint, method_remark(calibration));
+    table.add_remark(Tone::Faint, programs_remark(&calibration.programs));
     Some(table)
 }
 
@@ -26,25 +27,25 @@ pub fn left_out(calibration: &Fact<Calibration>) -> Option<String> {
     }
 }
 
-fn columns() -> Vec<Column> {
+fn calibration_columns() -> Vec<Column> {
     vec![
         Column::text("percentile", 0),
         Column::figures("without", 1),
         Column::figures("added", 0),
         Column::text("95 % interval", 0)
-            .meaning("interval of the shift, at a confidence of at least 95 %"),
+            .with_meaning("interval of the shift, at a confidence of at least 95 %"),
         Column::text("shift", 0),
     ]
 }
 
-fn row(shift: &PercentileShift) -> Vec<Cell> {
+fn shift_row(shift: &PercentileShift) -> Vec<Cell> {
     let name = if shift.percentile == 50.0 {
         "median".to_owned()
     } else {
         format!("p{}", shift.percentile)
     };
     let verdict = match (shift.resolved, shift.added_ns) {
-        (false, _) => Cell::text("not resolved").tone(Tone::Faint),
+        (false, _) => Cell::text("not resolved").with_tone(Tone::Faint),
         (true, ..0) => Cell::text("shorter"),
         (true, _) => Cell::text("longer"),
     };
@@ -57,7 +58,7 @@ fn row(shift: &PercentileShift) -> Vec<Cell> {
     ]
 }
 
-fn how(of: &Calibration) -> String {
+fn method_remark(of: &Calibration) -> String {
     format!(
         "{} switched on and off beside a thread on CPU {} ({}, period {}), before the run and \
          without its loads: {} turns of {} each way, {} and {} samples; nothing is subtracted \
@@ -65,16 +66,16 @@ fn how(of: &Calibration) -> String {
         of.recorders.join(" and "),
         of.cpu,
         of.scheduling,
-        span(Nanos(of.period_ns)),
+        span_text(Nanos(of.period_ns)),
         of.turns,
-        span(Nanos(of.block_ns)),
-        count(of.samples_without),
-        count(of.samples_with)
+        span_text(Nanos(of.block_ns)),
+        count_text(of.samples_without),
+        count_text(of.samples_with)
     )
 }
 
 /// The CPU time of the BPF programs.
-fn programs(times: &Fact<ProgramTimes>) -> String {
+fn programs_remark(times: &Fact<ProgramTimes>) -> String {
     let times = match times {
         Fact::Known(times) => times,
         Fact::Unavailable(why) => return format!("run time of BPF programs: unavailable: {why}"),
@@ -83,29 +84,30 @@ fn programs(times: &Fact<ProgramTimes>) -> String {
     let Some(per_run) = times.per_run_ns() else {
         return "BPF programs: none ran".to_owned();
     };
-    let of = |part: u64| part as f64 / times.span_ns.max(1) as f64;
-    let named = times.programs.iter().take(NAMED_SHIFTS).map(|of| program(of, times.total_ns));
+    let share_of_span = |part: u64| part as f64 / times.span_ns.max(1) as f64;
+    let named =
+        times.programs.iter().take(NAMED_SHIFTS).map(|of| format_program(of, times.total_ns));
     format!(
         "cost of an event: {} of CPU time (mean of {} runs of BPF programs, {} a second, {} of one \
          CPU); the most: {}",
-        span(Nanos(per_run.round() as i64)),
-        count(times.runs),
-        count((of(times.runs) * 1e9).round() as u64),
-        percent(of(times.total_ns)),
+        span_text(Nanos(per_run.round() as i64)),
+        count_text(times.runs),
+        count_text((share_of_span(times.runs) * 1e9).round() as u64),
+        percent_text(share_of_span(times.total_ns)),
         named.collect::<Vec<_>>().join(", ")
     )
 }
 
-fn program(of: &ProgramTime, total: u64) -> String {
+fn format_program(of: &ProgramTime, total: u64) -> String {
     let mean = Nanos((of.total_ns / of.runs.max(1)) as i64);
-    let share = percent(of.total_ns as f64 / total.max(1) as f64);
-    format!("{} {share} ({} a run, {})", of.tracepoint, span(mean), of.recorder)
+    let share = percent_text(of.total_ns as f64 / total.max(1) as f64);
+    format!("{} {share} ({} a run, {})", of.tracepoint, span_text(mean), of.recorder)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::{ShowOptions, calibration};
+    use crate::terminal::{ShowOptions, show_calibration};
 
     fn measured() -> Calibration {
         let shift = |percentile, without_ns, added_ns, low_ns, high_ns| PercentileShift {
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_calibration_table_shows_shifts_and_event_costs() {
-        let show = |fact: &Fact<Calibration>| calibration(fact, &ShowOptions::default());
+        let show = |fact: &Fact<Calibration>| show_calibration(fact, &ShowOptions::default());
         insta::assert_snapshot!("known", show(&Fact::Known(measured())));
         let why = "the run takes less than 10 s";
         let left_out = show(&Fact::Unavailable(why.to_owned()));

@@ -113,7 +113,7 @@ impl From<VerdictWord> for Cell {
 
 impl Cell {
     /// Whether it has content.
-    pub fn says(&self) -> bool {
+    pub(crate) fn has_content(&self) -> bool {
         let is_empty = match &self.value {
             Value::Nothing => true,
             Value::Name(text) | Value::Text(text) => text.is_empty(),
@@ -143,9 +143,9 @@ impl Cell {
         Value::Count(n).into()
     }
     /// A count that should be 0; `None`: unknown.
-    pub fn losses(n: Option<u64>) -> Cell {
+    pub(crate) fn loss_count(n: Option<u64>) -> Cell {
         match n {
-            Some(n) if n > 0 => Cell::count(n).tone(Tone::Uncertain),
+            Some(n) if n > 0 => Cell::count(n).with_tone(Tone::Uncertain),
             Some(n) => Cell::count(n),
             None => Cell::from(Value::Unknown),
         }
@@ -162,19 +162,19 @@ impl Cell {
     pub fn absent(why: impl Into<String>) -> Cell {
         Value::Absent(why.into()).into()
     }
-    pub(crate) fn tone(self, tone: Tone) -> Cell {
+    pub(crate) fn with_tone(self, tone: Tone) -> Cell {
         Cell { tone, ..self }
     }
-    pub(crate) fn strong(self) -> Cell {
-        self.tone(Tone::Strong)
+    pub(crate) fn with_strong_tone(self) -> Cell {
+        self.with_tone(Tone::Strong)
     }
     pub fn sub(self, sub: impl Into<String>) -> Cell {
         Cell { sub: Some(sub.into()), ..self }
     }
-    pub fn exact(self, exact: impl Into<String>) -> Cell {
+    pub(crate) fn with_exact(self, exact: impl Into<String>) -> Cell {
         Cell { exact: Some(exact.into()), ..self }
     }
-    pub fn label(mut self, text: impl Into<String>, tone: Tone) -> Cell {
+    pub(crate) fn with_label(mut self, text: impl Into<String>, tone: Tone) -> Cell {
         self.labels.push((text.into(), tone));
         self
     }

@@ -55,7 +55,7 @@ impl CheckVerdict {
     ];
 
     /// Its tone, a sign that needs no colour, and the word.
-    pub fn look(self) -> (Tone, &'static str, &'static str) {
+    pub(crate) fn appearance(self) -> (Tone, &'static str, &'static str) {
         match self {
             CheckVerdict::Bad => (Tone::Bad, "✗", "bad"),
             CheckVerdict::Warning => (Tone::Uncertain, "!", "warning"),
@@ -98,7 +98,7 @@ impl CheckRow {
     }
 
     /// Why it matters, if it needs action.
-    pub fn why(&self) -> Option<&str> {
+    pub(crate) fn rationale(&self) -> Option<&str> {
         Some(self.why.as_str()).filter(|why| self.verdict().is_open() && !why.is_empty())
     }
 
@@ -106,8 +106,8 @@ impl CheckRow {
         self.fix.as_deref().filter(|fix| self.verdict().is_open() && !fix.is_empty())
     }
 
-    fn row(&self) -> Vec<Cell> {
-        let (tone, _, word) = self.verdict().look();
+    fn table_row(&self) -> Vec<Cell> {
+        let (tone, _, word) = self.verdict().appearance();
         let result = Cell::text(&self.message);
         vec![
             Cell::text(&self.title).sub(&self.id),
@@ -119,15 +119,15 @@ impl CheckRow {
 }
 
 /// All rules, problems first.
-pub fn table(mut rules: Vec<CheckRow>) -> Table {
+pub(crate) fn check_table(mut rules: Vec<CheckRow>) -> Table {
     rules.sort_by_key(CheckRow::verdict);
     let wrong = rules.iter().filter(|rule| rule.verdict() < CheckVerdict::Unknown).count();
     let title =
         format!("results of punctual check: {wrong} of {} rules report a problem", rules.len());
     let columns = ["rule", "verdict", "result", "what to do"].map(|name| Column::text(name, 0));
     Table::new(title, columns.into())
-        .rows(rules.iter().map(CheckRow::row))
-        .shown(MAX_RULES, MAX_RULES)
+        .with_rows(rules.iter().map(CheckRow::table_row))
+        .with_row_limit(MAX_RULES, MAX_RULES)
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
             rule("c", "unknown", true),
             rule("d", "bad", true),
         ];
-        let table = table(CheckRow::read(&json!({"rules": all})).expect("rules"));
+        let table = check_table(CheckRow::read(&json!({"rules": all})).expect("rules"));
         let rows = table.rows.iter().map(|row| (row[0].sub.clone(), &row[1].value, &row[3].value));
         insta::assert_snapshot!(rows.map(|row| format!("{row:?}\n")).collect::<String>(), @r#"
         (Some("d"), Verdict("", "bad"), Command("do it"))

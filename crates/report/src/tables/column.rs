@@ -40,30 +40,30 @@ impl Column {
         Column { numeric: true, ..Column::text(heading, dispensable) }
     }
     /// Sets its meaning, which a page shows on hover.
-    pub fn meaning(self, meaning: impl Into<String>) -> Column {
+    pub(crate) fn with_meaning(self, meaning: impl Into<String>) -> Column {
         Column { meaning: Some(meaning.into()), ..self }
     }
     /// Sets a meaning that cannot be guessed: the terminal shows it below the table.
-    pub fn explained(self, meaning: impl Into<String>) -> Column {
-        Column { explained: true, ..self.meaning(meaning) }
+    pub fn with_explanation(self, meaning: impl Into<String>) -> Column {
+        Column { explained: true, ..self.with_meaning(meaning) }
     }
     pub fn at_most(self, width: usize) -> Column {
         Column { width: Some(width), ..self }
     }
     /// Never hidden: a cut text is better than none.
-    pub(crate) fn shrinking(self) -> Column {
+    pub(crate) fn with_shrinking(self) -> Column {
         Column { shrinks: true, dispensable: 0, ..self }
     }
-    pub fn listed(self) -> Column {
+    pub(crate) fn with_listing(self) -> Column {
         Column { listed: true, ..self }
     }
-    pub fn wide(self) -> Column {
+    pub(crate) fn with_wide_texts(self) -> Column {
         Column { wide: true, ..self }
     }
-    pub(crate) fn verbatim(self) -> Column {
+    pub(crate) fn with_verbatim_heading(self) -> Column {
         Column { verbatim: true, ..self }
     }
-    pub fn only(self, face: Face) -> Column {
+    pub(crate) fn with_only_face(self, face: Face) -> Column {
         Column { only: Some(face), ..self }
     }
     pub fn is_in(&self, face: Face) -> bool {

@@ -2,26 +2,30 @@
 
 use super::lab_figures::{ROWS, cell_place, page_of};
 use super::{Cell, Column, Face, Table, Tone};
-use crate::format::{micros_f64, plain};
+use crate::format::{escape_unsafe, micros_f64};
 use crate::sentence::lab as words;
 use punctual_bundle::lab::{CellDocument, LabDocument, WorstCellSample};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::published::Trend;
-use punctual_stats::lab::{AxisEffect, Contrast, METRICS, claims, effects as effects_of};
+use punctual_stats::lab::{
+    AxisEffect, Contrast, METRICS, axis_effects as effects_of, judge_claims,
+};
 
 /// Each cell with its worst sample and main cause, linked to its page or its verdict. Without rows
 /// if no cause is known.
-pub fn worst(lab: &LabDocument, pages: &[Option<String>]) -> Table {
+pub(crate) fn worst_table(lab: &LabDocument, pages: &[Option<String>]) -> Table {
     let name = Column::text("cell", 0).at_most(28);
     let columns = vec![
         name,
         Column::text("series", 2).at_most(24),
         Column::text("seed", 1),
         Column::figures("latency", 0),
-        Column::figures("of which", 0).meaning("the share of its time that this cause has"),
+        Column::figures("of which", 0).with_meaning("the share of its time that this cause has"),
         Column::text("cause", 0),
-        Column::text("function or task", 0).shrinking().meaning("with the calls around it"),
-        Column::text("known from", 3).only(Face::Page),
+        Column::text("function or task", 0)
+            .with_shrinking()
+            .with_meaning("with the calls around it"),
+        Column::text("known from", 3).with_only_face(Face::Page),
     ];
     let cells = lab.cells.iter().enumerate();
     let found = cells.filter_map(|(k, cell)| Some((k, cell, cell.worst.as_ref()?)));
@@ -31,7 +35,9 @@ pub fn worst(lab: &LabDocument, pages: &[Option<String>]) -> Table {
         row[0].link = page_of(pages, number).or_else(|| cell_place(number));
         row
     });
-    Table::new("what delayed the worst sample of each cell", columns).rows(rows).shown(24, ROWS)
+    Table::new("what delayed the worst sample of each cell", columns)
+        .with_rows(rows)
+        .with_row_limit(24, ROWS)
 }
 
 fn worst_row(cell: &CellDocument, worst: &WorstCellSample) -> Vec<Cell> {
@@ -45,15 +51,15 @@ fn worst_row(cell: &CellDocument, worst: &WorstCellSample) -> Vec<Cell> {
         Some(cause) => row.extend([
             Cell::share(cause.share),
             Cell::text(&cause.words),
-            Cell::name(cause.who.as_deref().unwrap_or_default()).sub(words::calls(worst)),
+            Cell::name(cause.who.as_deref().unwrap_or_default()).sub(words::format_calls(worst)),
             Cell::text(if worst.exact { "every instruction" } else { "kernel events" }),
         ]),
         None => {
-            let why = worst.unexplained.as_deref().unwrap_or("nothing recorded shows it");
+            let reason = worst.unexplained.as_deref().unwrap_or("nothing recorded shows it");
             row.extend([
                 Cell::absent("–"),
                 Cell::absent("not known"),
-                Cell::default().sub(plain(why)),
+                Cell::default().sub(escape_unsafe(reason)),
                 Cell::default(),
             ]);
         }
@@ -62,7 +68,7 @@ fn worst_row(cell: &CellDocument, worst: &WorstCellSample) -> Vec<Cell> {
 }
 
 /// The effect of each value of each axis.
-pub fn effects(lab: &LabDocument) -> Table {
+pub(crate) fn effect_table(lab: &LabDocument) -> Table {
     let mut columns = vec![
         Column::text("value", 0).at_most(32),
         Column::text("against", 0).at_most(24),
@@ -73,33 +79,35 @@ pub fn effects(lab: &LabDocument) -> Table {
     columns.extend(METRICS.iter().enumerate().map(|(k, metric)| {
         let dispensable = if k == last { 0 } else { 6 };
         Column::figures(*metric, dispensable)
-            .meaning("the geometric mean of the ratios: ×1 is no effect")
+            .with_meaning("the geometric mean of the ratios: ×1 is no effect")
     }));
     columns.extend([
-        Column::figures("95 % interval", 0).meaning("of the ratio of the maxima"),
-        Column::figures("single pairs", 3).meaning("the range of the ratios of single maxima"),
-        Column::figures("pairs", 4).meaning("pairs of cells × seeds"),
+        Column::figures("95 % interval", 0).with_meaning("of the ratio of the maxima"),
+        Column::figures("single pairs", 3).with_meaning("the range of the ratios of single maxima"),
+        Column::figures("pairs", 4).with_meaning("pairs of cells × seeds"),
         Column::text("maximum", 0),
     ]);
     let rows: Vec<_> = effects_of(lab)
         .iter()
         .filter(|effect| effect.contrasts.iter().any(Option::is_some))
-        .map(row)
+        .map(effect_row)
         .collect();
     let mut table =
-        Table::new("effect of each axis: ratios to its first value", columns).rows(rows);
-    table.remark(Tone::Faint, "×1 is no effect");
-    table.sortable().shown(24, 2_000)
+        Table::new("effect of each axis: ratios to its first value", columns).with_rows(rows);
+    table.add_remark(Tone::Faint, "×1 is no effect");
+    table.with_sorting().with_row_limit(24, 2_000)
 }
 
-fn row(effect: &AxisEffect) -> Vec<Cell> {
+fn effect_row(effect: &AxisEffect) -> Vec<Cell> {
     let mut row = vec![
         Cell::name(format!("{} {}", effect.axis, effect.value)),
         Cell::name(&effect.against),
         Cell::name(format!("{}/{}", effect.series.0, effect.series.1)),
     ];
     row.extend(effect.contrasts.iter().map(|contrast| match contrast {
-        Some(c) => Cell::figure(c.ratio, words::times(c.ratio)).sub(words::interval(c)),
+        Some(c) => {
+            Cell::figure(c.ratio, words::format_ratio(c.ratio)).sub(words::format_interval(c))
+        }
         None => Cell::absent("–"),
     }));
     match effect.contrasts.last().copied().flatten() {
@@ -110,32 +118,32 @@ fn row(effect: &AxisEffect) -> Vec<Cell> {
 }
 
 fn of_maximum(c: &Contrast) -> [Cell; 4] {
-    let range = format!("{} to {}", words::times(c.range.0), words::times(c.range.1));
+    let range = format!("{} to {}", words::format_ratio(c.range.0), words::format_ratio(c.range.1));
     [
-        Cell::text(words::interval(c)),
+        Cell::text(words::format_interval(c)),
         Cell::text(range),
         Cell::figure(c.seeds as f64, format!("{} × {}", c.pairs, c.seeds / c.pairs.max(1))),
         match words::describe_significance(c) {
             "lower" => Cell::verdict("", "lower", Tone::Good),
             "higher" => Cell::verdict("", "higher", Tone::Bad),
-            other => Cell::text(other).tone(Tone::Faint),
+            other => Cell::text(other).with_tone(Tone::Faint),
         },
     ]
 }
 
 /// Claims of publications, and margins of equivalence, judged by the cells.
-pub(crate) fn judgements(lab: &LabDocument) -> Table {
+pub(crate) fn judgement_table(lab: &LabDocument) -> Table {
     let columns = vec![
         Column::text("claim", 0).at_most(56),
         Column::text("stated", 0).at_most(44),
         Column::text("here", 0).at_most(44),
         Column::text("verdict", 0),
     ];
-    let claims = claims(lab).into_iter().map(|judged| {
-        let here = match &judged.contrast {
-            Some(contrast) => Cell::text(words::times(contrast.ratio)).sub(format!(
+    let claims = judge_claims(lab).into_iter().map(|judged| {
+        let measured_here = match &judged.contrast {
+            Some(contrast) => Cell::text(words::format_ratio(contrast.ratio)).sub(format!(
                 "95 %: {}; {} pairs",
-                words::interval(contrast),
+                words::format_interval(contrast),
                 contrast.pairs
             )),
             None => Cell::absent("no such cells"),
@@ -146,7 +154,12 @@ pub(crate) fn judgements(lab: &LabDocument) -> Table {
             Trend::Weaker | Trend::Absent | Trend::Reversed => Tone::Bad,
         };
         let stated = Cell::text(&judged.claim.published);
-        vec![Cell::text(&judged.claim.label), stated, here, verdict(judged.trend.word(), tone)]
+        vec![
+            Cell::text(&judged.claim.label),
+            stated,
+            measured_here,
+            verdict_cell(judged.trend.as_str(), tone),
+        ]
     });
     let effects = effects_of(lab);
     let margins = effects.iter().flat_map(|of| of.margins.iter().map(move |one| (of, one)));
@@ -172,13 +185,15 @@ pub(crate) fn judgements(lab: &LabDocument) -> Table {
                 (Cell::text(interval).sub(pairs), word, tone)
             }
         };
-        vec![Cell::name(what).sub(series), stated, here, verdict(word, tone)]
+        vec![Cell::name(what).sub(series), stated, here, verdict_cell(word, tone)]
     });
     let rows: Vec<Vec<Cell>> = claims.chain(margins).collect();
-    Table::new("claims and margins, judged by these cells", columns).rows(rows).shown(40, 200)
+    Table::new("claims and margins, judged by these cells", columns)
+        .with_rows(rows)
+        .with_row_limit(40, 200)
 }
 
-fn verdict(word: &'static str, tone: Tone) -> Cell {
+fn verdict_cell(word: &'static str, tone: Tone) -> Cell {
     let mark = match tone {
         Tone::Good => "✓",
         Tone::Bad => "✗",

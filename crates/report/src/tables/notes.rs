@@ -2,7 +2,7 @@
 //! the clock, further figures and tables.
 
 use super::{Cell, Column, Table, Tone, Value};
-use crate::notes::{self, allowed, cell, unavailable};
+use crate::notes::{self, format_cell, format_tolerance, uncounted_reason};
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{Fact, Figure, Validation};
 
@@ -12,26 +12,26 @@ const WIDEST: usize = 60;
 const COLUMNS: usize = 24;
 
 /// Counts of workloads compared with independent counts; each measure has its name.
-pub fn validations(measures: &[(String, &MeasureMeta)]) -> Table {
+pub(crate) fn validation_table(measures: &[(String, &MeasureMeta)]) -> Table {
     let columns = vec![
         Column::text("measure", 0),
         Column::text("what", 0),
-        Column::figures("reported", 0).meaning("by the workload"),
-        Column::figures("counted", 0).meaning("by an independent source"),
+        Column::figures("reported", 0).with_meaning("by the workload"),
+        Column::figures("counted", 0).with_meaning("by an independent source"),
         Column::text("verdict", 0),
         Column::text("counted by", 0),
     ];
     let row = |who: &str, one: &Validation| {
         let counted = match &one.counted {
             Fact::Known(counted) => Cell::count(*counted),
-            other => Cell::absent("unavailable").sub(unavailable(other)),
+            other => Cell::absent("unavailable").sub(uncounted_reason(other)),
         };
         vec![
             Cell::text(who),
             Cell::text(&one.what),
             Cell::count(one.claimed),
             counted,
-            Cell { sub: one.tolerance.as_ref().map(allowed), ..agreement(one) },
+            Cell { sub: one.tolerance.as_ref().map(format_tolerance), ..agreement_cell(one) },
             Cell { sub: one.explanation.clone(), ..Cell::text(&one.source) },
         ]
     };
@@ -39,35 +39,37 @@ pub fn validations(measures: &[(String, &MeasureMeta)]) -> Table {
         .iter()
         .flat_map(|(who, measure)| measure.notes.validations.iter().map(|one| row(who, one)));
     let title = "counts of the workloads against independent counts";
-    Table::new(title, columns).rows(rows).shown(40, 200)
+    Table::new(title, columns).with_rows(rows).with_row_limit(40, 200)
 }
 
 /// Whether a count agrees with a claim.
-pub(crate) fn agreement(one: &Validation) -> Cell {
+pub(crate) fn agreement_cell(one: &Validation) -> Cell {
     match one.agrees {
         Some(true) => Cell::verdict("✓", "agrees", Tone::Good),
         Some(false) => Cell::verdict("✗", "differs", Tone::Bad),
-        None if one.counted.known().is_some() => Cell::verdict("?", "undecided", Tone::Uncertain),
+        None if one.counted.known_value().is_some() => {
+            Cell::verdict("?", "undecided", Tone::Uncertain)
+        }
         None => Cell::verdict("?", "not counted", Tone::Uncertain),
     }
 }
 
 /// The cost of the clock, and further figures.
-pub fn figures(measures: &[(String, &MeasureMeta)]) -> Table {
+pub(crate) fn figure_table(measures: &[(String, &MeasureMeta)]) -> Table {
     let columns = vec![
         Column::text("measure", 0),
         Column::text("figure", 0),
         Column::figures("value", 0),
-        Column::figures("of", 0).meaning("number of events"),
+        Column::figures("of", 0).with_meaning("number of events"),
     ];
     let figure = |who: &str, one: &Figure| {
-        let mut value = Cell::figure(one.value, notes::figure(one.value, &one.unit));
+        let mut value = Cell::figure(one.value, notes::format_figure(one.value, &one.unit));
         if let Some([low, high]) = one.interval {
-            let [low, high] = [low, high].map(|end| notes::figure(end, &one.unit));
+            let [low, high] = [low, high].map(|end| notes::format_figure(end, &one.unit));
             value = value.sub(format!("{low} to {high}"));
         }
-        let of = one.count.map_or_else(Cell::default, Cell::count);
-        vec![Cell::text(who), Cell::text(&one.title), value, of]
+        let event_count = one.count.map_or_else(Cell::default, Cell::count);
+        vec![Cell::text(who), Cell::text(&one.title), value, event_count]
     };
     let mut rows = Vec::new();
     for (who, measure) in measures {
@@ -82,26 +84,26 @@ pub fn figures(measures: &[(String, &MeasureMeta)]) -> Table {
         rows.extend(measure.notes.figures.iter().map(|one| figure(who, one)));
     }
     let title = "cost of the clock, and further figures; nothing is subtracted from any sample";
-    Table::new(title, columns).rows(rows).shown(40, 200)
+    Table::new(title, columns).with_rows(rows).with_row_limit(40, 200)
 }
 
 /// Units that only mark a plain number.
 const COUNTS: [&str; 3] = ["count", "id", "number"];
 
 /// A table of a measure, called `title`. Its times use the common unit.
-pub fn own(title: String, of: &punctual_core::Table) -> Table {
+pub(crate) fn measure_table(title: String, of: &punctual_core::Table) -> Table {
     let is_time = |column: &punctual_core::Column| column.unit == "ns";
     let column = |(k, column): (usize, &punctual_core::Column)| {
         // Later columns are hidden first.
         let dispensable = k.min(u8::MAX.into()) as u8;
-        let name = crate::format::clipped(&column.name, 24, false);
+        let name = crate::format::clip_name(&column.name, 24, false);
         match column.unit.as_str() {
             "" => Column::text(name, dispensable).at_most(WIDEST),
             unit if unit == "ns" || COUNTS.contains(&unit) => {
                 Column::figures(name, dispensable).at_most(WIDEST)
             }
             unit => {
-                let unit = crate::format::clipped(unit, 16, false);
+                let unit = crate::format::clip_name(unit, 16, false);
                 Column::figures(format!("{name} ({unit})"), dispensable).at_most(WIDEST)
             }
         }
@@ -122,7 +124,7 @@ pub fn own(title: String, of: &punctual_core::Table) -> Table {
         {
             Value::Time(*ns).into()
         }
-        punctual_core::Cell::Number(number) => Cell::figure(*number, cell(value)),
+        punctual_core::Cell::Number(number) => Cell::figure(*number, format_cell(value)),
         punctual_core::Cell::Text(text) => Cell::text(text),
     };
     let row = |row: &Vec<punctual_core::Cell>| {
@@ -131,5 +133,5 @@ pub fn own(title: String, of: &punctual_core::Table) -> Table {
         cells
     };
     let rows: Vec<Vec<Cell>> = of.rows.iter().map(row).collect();
-    Table::new(title, columns).rows(rows).sortable().shown(40, 200)
+    Table::new(title, columns).with_rows(rows).with_sorting().with_row_limit(40, 200)
 }

@@ -1,6 +1,6 @@
 //! The verdict on each requirement.
 
-use super::figures::named;
+use super::figures::named_series;
 use super::{Cell, Column, Face, Table, Tone, Value};
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_core::{BoundComparison, Requirement};
@@ -10,37 +10,41 @@ const NAME: usize = 40;
 const LISTED_REQUIREMENTS: usize = 8;
 
 /// One requirement on one series.
-pub struct RequirementRow<'a> {
+pub(crate) struct RequirementRow<'a> {
     pub series: String,
     pub result: &'a RequirementSummary,
 }
 
 /// Every requirement on every series, open ones first.
-pub fn each(mut all: Vec<RequirementRow<'_>>) -> Table {
-    all.sort_by_key(|stated| std::cmp::Reverse(stated.result.verdict.gravity()));
-    let rows = all.iter().map(|stated| row(stated.result, &stated.series));
-    Table::new("stated requirements", columns()).rows(rows).sortable().shown(40, 300)
+pub(crate) fn requirement_table(mut all: Vec<RequirementRow<'_>>) -> Table {
+    all.sort_by_key(|stated| std::cmp::Reverse(stated.result.verdict.gravity_rank()));
+    let rows = all.iter().map(|stated| requirement_row(stated.result, &stated.series));
+    Table::new("stated requirements", requirement_columns())
+        .with_rows(rows)
+        .with_sorting()
+        .with_row_limit(40, 300)
 }
 
 /// Every requirement of a run, by groups.
-pub(crate) fn of(summary: &Summary) -> Table {
-    let all = named(summary).flat_map(|(name, series)| {
+pub(crate) fn requirements_of_run(summary: &Summary) -> Table {
+    let all_rows = named_series(summary).flat_map(|(name, series)| {
         let stated = move |result| RequirementRow { series: name.clone(), result };
         series.requirements.iter().map(stated)
     });
-    grouped(&all.collect::<Vec<RequirementRow<'_>>>())
+    grouped_table(&all_rows.collect::<Vec<RequirementRow<'_>>>())
 }
 
 /// Open requirements first; one that is met everywhere is one row, with the series closest to its
 /// bound.
-fn grouped(all: &[RequirementRow<'_>]) -> Table {
-    let mut table = Table::new("requirements", columns()).shown(usize::MAX, 300);
+fn grouped_table(all: &[RequirementRow<'_>]) -> Table {
+    let mut table =
+        Table::new("requirements", requirement_columns()).with_row_limit(usize::MAX, 300);
     for verdict in
         [VerdictWord::Invalid, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met]
     {
-        for group in groups(all.iter().filter(|stated| stated.result.verdict == verdict)) {
+        for group in group_equal(all.iter().filter(|stated| stated.result.verdict == verdict)) {
             table.rows.extend(group_rows(&group, verdict));
-            if let Some(reason) = reason(&group) {
+            if let Some(reason) = group_reason(&group) {
                 table.remark_in(Face::Terminal, Tone::Faint, reason);
             }
         }
@@ -48,17 +52,17 @@ fn grouped(all: &[RequirementRow<'_>]) -> Table {
     table
 }
 
-fn columns() -> Vec<Column> {
+fn requirement_columns() -> Vec<Column> {
     vec![
         Column::text("verdict", 0),
         Column::text("requirement", 0).at_most(NAME),
-        Column::text("series", 0).shrinking(),
+        Column::text("series", 0).with_shrinking(),
         Column::figures("measured", 0),
     ]
 }
 
 /// Groups of equal requirements, in the order of the first.
-fn groups<'s, 'a: 's>(
+fn group_equal<'s, 'a: 's>(
     all: impl Iterator<Item = &'s RequirementRow<'a>>,
 ) -> Vec<Vec<&'s RequirementRow<'a>>> {
     let mut groups: Vec<Vec<&RequirementRow<'_>>> = Vec::new();
@@ -77,37 +81,43 @@ fn groups<'s, 'a: 's>(
 /// Met requirements are one row; all others name their series.
 fn group_rows(group: &[&RequirementRow<'_>], verdict: VerdictWord) -> Vec<Vec<Cell>> {
     if verdict == VerdictWord::Met && group.len() > 1 {
-        let nearest = nearest(group);
-        let name = clipped(&nearest.series);
-        return vec![row(nearest.result, &format!("all {}, worst: {name}", group.len()))];
+        let nearest = nearest_series(group);
+        let name = clip_name(&nearest.series);
+        return vec![requirement_row(
+            nearest.result,
+            &format!("all {}, worst: {name}", group.len()),
+        )];
     }
     let listed = group.iter().take(LISTED_REQUIREMENTS);
     let mut rows: Vec<Vec<Cell>> =
-        listed.map(|stated| row(stated.result, &clipped(&stated.series))).collect();
+        listed.map(|stated| requirement_row(stated.result, &clip_name(&stated.series))).collect();
     if group.len() > LISTED_REQUIREMENTS {
         let rest = format!("and {} more series", group.len() - LISTED_REQUIREMENTS);
-        rows.push(row(&RequirementSummary { figure: None, ..group[0].result.clone() }, &rest));
+        rows.push(requirement_row(
+            &RequirementSummary { figure: None, ..group[0].result.clone() },
+            &rest,
+        ));
     }
     rows
 }
 
-fn clipped(name: &str) -> String {
-    crate::format::clipped(name, NAME, false)
+fn clip_name(name: &str) -> String {
+    crate::format::clip_name(name, NAME, false)
 }
 
 /// The series whose figure is closest to the bound: the largest for an upper bound, else the
 /// smallest.
-fn nearest<'s, 'a>(group: &[&'s RequirementRow<'a>]) -> &'s RequirementRow<'a> {
+fn nearest_series<'s, 'a>(group: &[&'s RequirementRow<'a>]) -> &'s RequirementRow<'a> {
     let comparison = group[0].result.requirement.parse::<Requirement>().map(|r| r.comparison);
-    let less =
+    let is_upper_bound =
         !matches!(comparison, Ok(BoundComparison::Greater | BoundComparison::GreaterOrEqual));
     let figure = |stated: &RequirementRow<'_>| {
-        stated.result.figure.unwrap_or_default() * if less { 1.0 } else { -1.0 }
+        stated.result.figure.unwrap_or_default() * if is_upper_bound { 1.0 } else { -1.0 }
     };
     group.iter().max_by(|a, b| figure(a).total_cmp(&figure(b))).copied().unwrap_or(group[0])
 }
 
-fn row(result: &RequirementSummary, series: &str) -> Vec<Cell> {
+fn requirement_row(result: &RequirementSummary, series: &str) -> Vec<Cell> {
     let verdict = Cell { sub: result.reason.clone(), ..result.verdict.into() };
     let requirement = Value::Command(result.requirement.clone());
     vec![verdict, requirement.into(), Cell::name(series), measured_value(result)]
@@ -123,12 +133,12 @@ pub(crate) fn measured_value(result: &RequirementSummary) -> Cell {
 }
 
 /// The reason for the verdict on the first of a group, if words are needed.
-fn reason(group: &[&RequirementRow<'_>]) -> Option<String> {
+fn group_reason(group: &[&RequirementRow<'_>]) -> Option<String> {
     let first = group[0];
     let reason = first.result.reason.as_ref()?;
-    let requirement = clipped(&first.result.requirement);
-    let name = clipped(&first.series);
-    let more =
+    let requirement = clip_name(&first.result.requirement);
+    let name = clip_name(&first.series);
+    let further_series =
         if group.len() > 1 { format!(" (and {} more)", group.len() - 1) } else { String::new() };
-    Some(format!("{requirement} on {name}{more}: {reason}"))
+    Some(format!("{requirement} on {name}{further_series}: {reason}"))
 }

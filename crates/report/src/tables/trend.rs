@@ -1,20 +1,21 @@
 //! Figures of a history: the current level of each, and earlier changes.
 
 use super::{Cell, Column, Table, Tone};
-use crate::format::{count, counted, micros, plain};
+use crate::format::{count_text, count_with_noun, escape_unsafe, micros_text};
 use punctual_bundle::baseline::{TrendFigure, TrendHistory, TrendLevel, TrendRun};
 use punctual_core::Nanos;
 
-pub fn title(history: &TrendHistory) -> String {
-    let parts = [&history.experiment, &history.machine, &history.kernel].map(|part| plain(part));
+pub(crate) fn history_title(history: &TrendHistory) -> String {
+    let parts =
+        [&history.experiment, &history.machine, &history.kernel].map(|part| escape_unsafe(part));
     let [experiment, machine, kernel] = parts;
     format!("{experiment}, {machine}, kernel {kernel}")
 }
 
 /// The number of runs and their period.
-pub fn extent(history: &TrendHistory) -> String {
+pub(crate) fn format_extent(history: &TrendHistory) -> String {
     let day = |run: &TrendRun| run.created.strftime("%F").to_string();
-    let runs = counted(history.runs.len() as u64, "run");
+    let runs = count_with_noun(history.runs.len() as u64, "run");
     let accepted = history.accepted.map_or(String::new(), |of| {
         format!("; compared with the runs since {}, which was accepted", of.strftime("%F %R UTC"))
     });
@@ -25,12 +26,12 @@ pub fn extent(history: &TrendHistory) -> String {
 }
 
 /// One row per run, the newest first.
-pub fn runs(history: &TrendHistory) -> Table {
+pub(crate) fn run_table(history: &TrendHistory) -> Table {
     let columns = vec![
         Column::figures("run", 0),
-        Column::text("began", 0).meaning("UTC"),
+        Column::text("began", 0).with_meaning("UTC"),
         Column::text("commit", 1),
-        Column::text("verdict", 0).meaning("of its requirements, without the baseline"),
+        Column::text("verdict", 0).with_meaning("of its requirements, without the baseline"),
     ];
     let row = |(place, run): (usize, &TrendRun)| {
         vec![
@@ -41,27 +42,32 @@ pub fn runs(history: &TrendHistory) -> Table {
         ]
     };
     let rows = history.runs.iter().enumerate().rev().map(row);
-    Table::new("all runs, the newest first", columns).rows(rows).shown(1_000, 1_000)
+    Table::new("all runs, the newest first", columns).with_rows(rows).with_row_limit(1_000, 1_000)
 }
 
 /// One row per level of each figure, the newest last.
-pub fn levels(history: &TrendHistory) -> Table {
+pub(crate) fn level_table(history: &TrendHistory) -> Table {
     let columns = vec![
-        Column::text("figure", 0).shrinking(),
+        Column::text("figure", 0).with_shrinking(),
         Column::text("since", 0),
         Column::figures("runs", 2),
-        Column::figures("median", 0).meaning("of the runs of that level: µs, or a count"),
-        Column::figures("change", 0).meaning("from the level before: a factor, or a difference"),
-        Column::text("95 %", 1).meaning("the interval of the change"),
-        Column::text("with it changed", 3).wide(),
+        Column::figures("median", 0).with_meaning("of the runs of that level: µs, or a count"),
+        Column::figures("change", 0)
+            .with_meaning("from the level before: a factor, or a difference"),
+        Column::text("95 %", 1).with_meaning("the interval of the change"),
+        Column::text("with it changed", 3).with_wide_texts(),
     ];
     let rows = history.figures.iter().flat_map(|figure| {
-        figure.levels.iter().enumerate().map(|(place, level)| row(history, figure, level, place))
+        figure
+            .levels
+            .iter()
+            .enumerate()
+            .map(|(place, level)| level_row(history, figure, level, place))
     });
-    Table::new("levels of each figure, times in µs", columns).rows(rows)
+    Table::new("levels of each figure, times in µs", columns).with_rows(rows)
 }
 
-fn row(
+fn level_row(
     history: &TrendHistory,
     figure: &TrendFigure,
     level: &TrendLevel,
@@ -80,7 +86,7 @@ fn row(
     };
     let change = level.by.map_or_else(
         || Cell::text(""),
-        |by| Cell::figure(by, by_words(by, figure.is_time, level.is_difference)).tone(tone),
+        |by| Cell::figure(by, by_words(by, figure.is_time, level.is_difference)).with_tone(tone),
     );
     vec![
         name,
@@ -102,20 +108,20 @@ fn interval_words(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
 }
 
 /// The change from the previous level, in words; `None` for the first.
-pub fn change(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
-    let by = by_words(level.by?, figure.is_time, level.is_difference);
-    let runs = counted((level.runs[1] - level.runs[0]) as u64, "run");
+pub fn format_change(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
+    let change_words = by_words(level.by?, figure.is_time, level.is_difference);
+    let runs = count_with_noun((level.runs[1] - level.runs[0]) as u64, "run");
     Some(match interval_words(figure, level) {
-        Some(interval) => format!("{by} (95 %: {interval}), {runs}"),
-        None => format!("{by}, {runs}"),
+        Some(interval) => format!("{change_words} (95 %: {interval}), {runs}"),
+        None => format!("{change_words}, {runs}"),
     })
 }
 
 /// A value in words: µs, or a count.
 pub(crate) fn value_words(value: f64, is_time: bool) -> String {
     match is_time {
-        true => micros(Nanos(value as i64)),
-        false => count(value.max(0.0) as u64),
+        true => micros_text(Nanos(value as i64)),
+        false => count_text(value.max(0.0) as u64),
     }
 }
 
@@ -125,8 +131,8 @@ pub(crate) fn by_words(by: f64, is_time: bool, is_difference: bool) -> String {
         (false, _) => format!("{by:+.0}"),
         (true, false) if by < 10.0 => format!("×{by:.2}"),
         (true, false) => format!("×{by:.0}"),
-        (true, true) if by < 0.0 => format!("-{} µs", micros(Nanos(-by as i64))),
-        (true, true) => format!("+{} µs", micros(Nanos(by as i64))),
+        (true, true) if by < 0.0 => format!("-{} µs", micros_text(Nanos(-by as i64))),
+        (true, true) => format!("+{} µs", micros_text(Nanos(by as i64))),
     }
 }
 
@@ -150,9 +156,9 @@ mod tests {
             values: Vec::new(),
             levels: vec![level(0, None, false), level(1, Some(9_000.0), is_difference)],
         };
-        let words = |of: TrendFigure| change(&of, &of.levels[1]).expect("a change");
+        let words = |of: TrendFigure| format_change(&of, &of.levels[1]).expect("a change");
         assert_eq!(words(figure(true)), "+9.00 µs (95 %: +9.00 µs to +9.00 µs), 5 runs");
         assert!(words(figure(false)).starts_with("×9000"), "a ratio is one");
-        assert_eq!(change(&figure(true), &figure(true).levels[0]), None);
+        assert_eq!(format_change(&figure(true), &figure(true).levels[0]), None);
     }
 }

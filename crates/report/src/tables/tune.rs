@@ -5,21 +5,23 @@ use crate::sentence::tune::more_time;
 use punctual_bundle::tune::{TuneAnswer, TunedSetting, TuningDocument};
 
 /// One row per setting, the best first.
-pub fn settings(document: &TuningDocument) -> Table {
+pub(crate) fn setting_table(document: &TuningDocument) -> Table {
     let columns = vec![
-        Column::text("setting", 0).shrinking(),
+        Column::text("setting", 0).with_shrinking(),
         Column::text("answer", 0),
-        Column::figures("effect", 0)
-            .explained("the figure with the setting over that without it; below 1 is better"),
-        Column::text("95 %", 1).meaning("the interval of the effect"),
-        Column::text(axis(document), 2).verbatim().only(Face::Terminal),
-        Column::text("to know", 3).meaning("how much longer it would take to resolve it"),
-        Column::text("risk", 4).meaning("what it may do besides what it is for"),
-        Column::text("value", 5).wide().only(Face::Page),
+        Column::figures("effect", 0).with_explanation(
+            "the figure with the setting over that without it; below 1 is better",
+        ),
+        Column::text("95 %", 1).with_meaning("the interval of the effect"),
+        Column::text(draw_axis(document), 2).with_verbatim_heading().with_only_face(Face::Terminal),
+        Column::text("to know", 3).with_meaning("how much longer it would take to resolve it"),
+        Column::text("risk", 4).with_meaning("what it may do besides what it is for"),
+        Column::text("value", 5).with_wide_texts().with_only_face(Face::Page),
     ];
-    let reach = reach(document);
-    let rows = by_effect(document).into_iter().map(|setting| row(setting, reach));
-    let mut table = Table::new("settings by effect", columns).rows(rows).shown(60, 1_000);
+    let reach = axis_reach(document);
+    let rows = by_effect(document).into_iter().map(|setting| setting_row(setting, reach));
+    let mut table =
+        Table::new("settings by effect", columns).with_rows(rows).with_row_limit(60, 1_000);
     let drawing = "drawn on a logarithmic axis: o is the effect in its interval, | no effect";
     table.remark_in(Face::Terminal, Tone::Faint, drawing);
     table
@@ -27,22 +29,22 @@ pub fn settings(document: &TuningDocument) -> Table {
 
 /// The settings, the best first; those without an effect last.
 pub(crate) fn by_effect(document: &TuningDocument) -> Vec<&TunedSetting> {
-    let mut all: Vec<&TunedSetting> = document.settings.iter().collect();
+    let mut all_settings: Vec<&TunedSetting> = document.settings.iter().collect();
     let key = |setting: &TunedSetting| setting.effect.map_or(f64::INFINITY, |of| of.ratio);
-    all.sort_by(|a, b| key(a).total_cmp(&key(b)));
-    all
+    all_settings.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    all_settings
 }
 
-fn row(setting: &TunedSetting, reach: f64) -> Vec<Cell> {
-    let (sign, tone) = sign(setting.answer);
-    let none = || Cell::absent("too few blocks");
+fn setting_row(setting: &TunedSetting, reach: f64) -> Vec<Cell> {
+    let (sign, tone) = answer_sign(setting.answer);
+    let no_effect = || Cell::absent("too few blocks");
     let (effect, interval, plot) = match &setting.effect {
         Some(of) => (
-            Cell::figure(of.ratio, format!("×{:.2}", of.ratio)).tone(tone),
+            Cell::figure(of.ratio, format!("×{:.2}", of.ratio)).with_tone(tone),
             Cell::text(format!("{:.2} to {:.2}", of.interval[0], of.interval[1])),
-            Cell::text(drawn(of.ratio, of.interval, reach)),
+            Cell::text(draw_interval(of.ratio, of.interval, reach)),
         ),
-        None => (none(), Cell::text(""), Cell::text("")),
+        None => (no_effect(), Cell::text(""), Cell::text("")),
     };
     let to_know = match setting.answer {
         TuneAnswer::NotResolved => Cell::text(more_time(setting.more_time)),
@@ -50,7 +52,7 @@ fn row(setting: &TunedSetting, reach: f64) -> Vec<Cell> {
     };
     vec![
         Cell::name(setting.name.clone()),
-        Cell::verdict(sign, setting.answer.words(), tone),
+        Cell::verdict(sign, setting.answer.to_words(), tone),
         effect,
         interval,
         plot,
@@ -61,7 +63,7 @@ fn row(setting: &TunedSetting, reach: f64) -> Vec<Cell> {
 }
 
 /// The mark of an answer.
-pub fn sign(answer: TuneAnswer) -> (&'static str, Tone) {
+pub(crate) fn answer_sign(answer: TuneAnswer) -> (&'static str, Tone) {
     match answer {
         TuneAnswer::Better => ("✓", Tone::Good),
         TuneAnswer::Worse => ("✗", Tone::Bad),
@@ -71,7 +73,7 @@ pub fn sign(answer: TuneAnswer) -> (&'static str, Tone) {
 }
 
 /// The range of the axis: the factor at its right end, and the inverse at its left.
-pub fn reach(document: &TuningDocument) -> f64 {
+pub(crate) fn axis_reach(document: &TuningDocument) -> f64 {
     let ends = document.settings.iter().filter_map(|setting| setting.effect);
     let set = document.set.iter().filter_map(|set| set.effect);
     let ends = ends.chain(set).flat_map(|of| of.interval.map(|end| end.max(1.0 / end)));
@@ -82,8 +84,8 @@ pub fn reach(document: &TuningDocument) -> f64 {
 /// Columns of the drawing on either side of no effect.
 const HALF: usize = 10;
 
-fn axis(document: &TuningDocument) -> String {
-    let reach = reach(document);
+fn draw_axis(document: &TuningDocument) -> String {
+    let reach = axis_reach(document);
     let (left, right) = (format!("×{:.2}", 1.0 / reach), format!("×{reach}"));
     let width = 2 * HALF + 1;
     let gap = width.saturating_sub(left.chars().count() + right.chars().count());
@@ -91,7 +93,7 @@ fn axis(document: &TuningDocument) -> String {
 }
 
 /// An interval as `   <--o--->  |`.
-fn drawn(ratio: f64, interval: [f64; 2], reach: f64) -> String {
+fn draw_interval(ratio: f64, interval: [f64; 2], reach: f64) -> String {
     let place = |factor: f64| -> usize {
         let part = (factor.ln() / reach.ln()).clamp(-1.0, 1.0);
         (HALF as f64 * (1.0 + part)).round() as usize
@@ -105,28 +107,28 @@ fn drawn(ratio: f64, interval: [f64; 2], reach: f64) -> String {
 }
 
 /// Settings that can be tried: name, risk, condition, value.
-pub fn offered(settings: Vec<[String; 4]>) -> Table {
+pub(crate) fn offered_table(settings: Vec<[String; 4]>) -> Table {
     let columns = vec![
         Column::text("setting", 0),
-        Column::text("risk", 1).meaning("what it may do besides what it is for"),
+        Column::text("risk", 1).with_meaning("what it may do besides what it is for"),
         Column::text("tried", 2),
-        Column::text("value", 0).wide().shrinking(),
+        Column::text("value", 0).with_wide_texts().with_shrinking(),
     ];
     let row = |[name, risk, tried, value]: [String; 4]| {
         let tried = if tried.is_empty() { "yes".to_owned() } else { tried };
         vec![Cell::name(name), Cell::text(risk), Cell::text(tried), Cell::name(value)]
     };
-    Table::new("settings that can be tried", columns).rows(settings.into_iter().map(row))
+    Table::new("settings that can be tried", columns).with_rows(settings.into_iter().map(row))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::drawn;
+    use super::draw_interval;
 
     #[test]
     fn an_interval_is_drawn_around_its_estimate() {
-        assert_eq!(drawn(0.5, [0.25, 1.0], 4.0), "-----o----|");
-        assert_eq!(drawn(1.0, [0.9, 1.1], 2.0), "        --o-");
-        assert_eq!(drawn(9.0, [8.0, 9.5], 2.0), "          |         o");
+        assert_eq!(draw_interval(0.5, [0.25, 1.0], 4.0), "-----o----|");
+        assert_eq!(draw_interval(1.0, [0.9, 1.1], 2.0), "        --o-");
+        assert_eq!(draw_interval(9.0, [8.0, 9.5], 2.0), "          |         o");
     }
 }

@@ -9,11 +9,14 @@ use punctual_bundle::{CommandCounts, EventCount};
 use punctual_core::{Fact, Nanos};
 
 /// The counts as a table, times below it, and why counts are missing.
-pub fn counts(counts: &CommandCounts, options: &ShowOptions) -> String {
+pub fn show_counts(counts: &CommandCounts, options: &ShowOptions) -> String {
     let mut out = TextPage::new(options);
     let command = counts.command.join(" ");
     let process = counts.pid.map_or(String::new(), |pid| format!("process {pid}: "));
-    out.heading(&format!("counts of {process}{}", format::clipped(&command, 70, options.ascii)));
+    out.push_heading(&format!(
+        "counts of {process}{}",
+        format::clip_name(&command, 70, options.ascii)
+    ));
     let columns = vec![
         Column::text("event", 0),
         Column::figures("count", 0),
@@ -22,12 +25,15 @@ pub fn counts(counts: &CommandCounts, options: &ShowOptions) -> String {
         Column::text("share", 1),
         Column::text("note", 3),
     ];
-    let rows = counts.counts.iter().map(row);
-    table::body(&mut out, &Table::new("counts", columns).rows(rows).shown(usize::MAX, usize::MAX));
-    out.gap();
-    out.paragraph("  ", "  ", Tone::Plain, &times(counts));
-    for (names, why) in reasons(&counts.counts) {
-        out.paragraph(
+    let rows = counts.counts.iter().map(count_row);
+    table::write_body(
+        &mut out,
+        &Table::new("counts", columns).with_rows(rows).with_row_limit(usize::MAX, usize::MAX),
+    );
+    out.push_gap();
+    out.push_paragraph("  ", "  ", Tone::Plain, &format_times(counts));
+    for (names, why) in group_reasons(&counts.counts) {
+        out.push_paragraph(
             "  ",
             "  ",
             Tone::Uncertain,
@@ -37,41 +43,41 @@ pub fn counts(counts: &CommandCounts, options: &ShowOptions) -> String {
     out.finish()
 }
 
-fn row(one: &EventCount) -> Vec<Cell> {
+fn count_row(one: &EventCount) -> Vec<Cell> {
     let count = match &one.count {
         Fact::Known(ns) if one.is_time => {
-            Cell::figure(*ns as f64, time(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX))))
+            Cell::figure(*ns as f64, format_time(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX))))
         }
         Fact::Known(count) => Cell::count(*count),
-        _ => Cell::text("unavailable").tone(Tone::Uncertain),
+        _ => Cell::text("unavailable").with_tone(Tone::Uncertain),
     };
-    let each = |rate: Option<f64>| {
-        rate.map_or_else(Cell::default, |rate| Cell::figure(rate, self::rate(rate)))
+    let rate_cell = |rate: Option<f64>| {
+        rate.map_or_else(Cell::default, |rate| Cell::figure(rate, self::format_rate(rate)))
     };
     vec![
         Cell::text(&one.name),
         count,
-        each(one.per_second),
-        each(one.per_cpu_second),
-        Cell::text(one.relation()),
-        Cell::text(one.note()),
+        rate_cell(one.per_second),
+        rate_cell(one.per_cpu_second),
+        Cell::text(one.format_relation()),
+        Cell::text(one.format_note()),
     ]
 }
 
-fn rate(rate: f64) -> String {
-    if rate < 100.0 { format!("{rate:.1}") } else { format::count(rate.round() as u64) }
+fn format_rate(rate: f64) -> String {
+    if rate < 100.0 { format!("{rate:.1}") } else { format::count_text(rate.round() as u64) }
 }
 
-fn times(counts: &CommandCounts) -> String {
+fn format_times(counts: &CommandCounts) -> String {
     let cpu = counts.cpu;
     let share = cpu.total.0 as f64 / counts.wall.0.max(1) as f64;
     format!(
         "wall time {}; CPU time {} ({} of one CPU): user {}, system {}{}",
-        time(counts.wall),
-        time(cpu.total),
-        format::percent(share),
-        time(cpu.user),
-        time(cpu.system),
+        format_time(counts.wall),
+        format_time(cpu.total),
+        format::percent_text(share),
+        format_time(cpu.user),
+        format_time(cpu.system),
         counts.exit_code.map_or(String::new(), |code| format!("; exit code {code}"))
     )
 }
@@ -88,8 +94,8 @@ pub struct LiveCount {
 
 /// The heading of [`live_counts_line`]s.
 pub fn live_counts_header(counts: &[LiveCount], width: Option<usize>) -> String {
-    let cells = fitting(counts, width).iter().map(|one| {
-        let room = room(one);
+    let cells = fitting_counts(counts, width).iter().map(|one| {
+        let room = name_width(one);
         format!("  {:>room$}", one.name)
     });
     format!("{:>9}{}  (a second)", "time", cells.collect::<String>())
@@ -98,11 +104,11 @@ pub fn live_counts_header(counts: &[LiveCount], width: Option<usize>) -> String 
 /// One interval: its end, and the counts per second. Shows the first counts that fit into the
 /// width; without a width, all.
 pub fn live_counts_line(end: Nanos, counts: &[LiveCount], width: Option<usize>) -> String {
-    let cells = fitting(counts, width).iter().map(|one| {
-        let room = room(one);
+    let cells = fitting_counts(counts, width).iter().map(|one| {
+        let room = name_width(one);
         let text = match one.per_second {
-            Some(share) if one.is_time => format::percent(share / 1e9),
-            Some(per_second) => rate(per_second),
+            Some(share) if one.is_time => format::percent_text(share / 1e9),
+            Some(per_second) => format_rate(per_second),
             None => "-".to_owned(),
         };
         format!("  {text:>room$}")
@@ -110,15 +116,15 @@ pub fn live_counts_line(end: Nanos, counts: &[LiveCount], width: Option<usize>) 
     format!("{:>7.1} s{}", end.0 as f64 / 1e9, cells.collect::<String>())
 }
 
-fn room(one: &LiveCount) -> usize {
+fn name_width(one: &LiveCount) -> usize {
     one.name.chars().count().max(11)
 }
 
 /// The first counts that fit beside the time and the unit; at least one.
-fn fitting(counts: &[LiveCount], width: Option<usize>) -> &[LiveCount] {
+fn fitting_counts(counts: &[LiveCount], width: Option<usize>) -> &[LiveCount] {
     let Some(width) = width else { return counts };
     let mut left = width.saturating_sub("1234567 s  (a second)".len());
-    let fit = counts.iter().take_while(|one| match left.checked_sub(room(one) + 2) {
+    let fit = counts.iter().take_while(|one| match left.checked_sub(name_width(one) + 2) {
         Some(rest) => {
             left = rest;
             true
@@ -129,17 +135,17 @@ fn fitting(counts: &[LiveCount], width: Option<usize>) -> &[LiveCount] {
 }
 
 /// A time with the digits that a comparison needs.
-fn time(span: Nanos) -> String {
+fn format_time(span: Nanos) -> String {
     let ns = span.0 as f64;
     if ns < 1e9 { format!("{:.3} ms", ns / 1e6) } else { format!("{:.3} s", ns / 1e9) }
 }
 
 /// Each reason once, with its counts.
-fn reasons(counts: &[EventCount]) -> Vec<(Vec<String>, String)> {
+fn group_reasons(counts: &[EventCount]) -> Vec<(Vec<String>, String)> {
     let mut reasons: Vec<(Vec<String>, String)> = Vec::new();
     for one in counts {
         let Fact::Unavailable(why) = &one.count else { continue };
-        let name = format::plain(&one.name);
+        let name = format::escape_unsafe(&one.name);
         match reasons.iter_mut().find(|(_, other)| other == why) {
             Some((names, _)) => names.push(name),
             None => reasons.push((vec![name], why.clone())),

@@ -15,44 +15,48 @@ const ROWS: usize = 8;
 const STACK: (usize, usize) = (2, 6);
 
 /// The whole page, with at most `samples` samples.
-pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) -> String {
+pub fn show_exact_samples(
+    document: &ExactDocument,
+    samples: usize,
+    options: &ShowOptions,
+) -> String {
     let mut out = TextPage::new(options);
-    out.heading(&format!(
+    out.push_heading(&format!(
         "exact explanation (kernel {}, {} virtual ns an instruction)",
-        format::plain(&document.kernel),
+        format::escape_unsafe(&document.kernel),
         document.ns_per_instruction
     ));
     let text = format!(
         "the replay of {} took the same samples, to the last digit: digest {}",
-        format::counted(document.instructions, "instruction"),
+        format::count_with_noun(document.instructions, "instruction"),
         format::short_digest(&document.digest)
     );
-    out.paragraph("  ", "  ", Tone::Plain, &text);
+    out.push_paragraph("  ", "  ", Tone::Plain, &text);
     for (place, sample) in document.worst.iter().take(samples).enumerate() {
         write_sample(&mut out, document, sample, place + 1);
     }
     if let Some(ordinary) = &document.ordinary {
-        out.heading(&format!(
+        out.push_heading(&format!(
             "an ordinary sample: {} virtual µs, {}",
-            format::micros(Nanos(ordinary.latency_ns)),
-            format::counted(ordinary.instructions, "instruction")
+            format::micros_text(Nanos(ordinary.latency_ns)),
+            format::count_with_noun(ordinary.instructions, "instruction")
         ));
-        table::body(&mut out, &tables::parts(document, ordinary));
+        table::write_body(&mut out, &tables::part_table(document, ordinary));
     }
-    if let Some(response) = tables::response(document, samples) {
-        table::section(&mut out, &response);
+    if let Some(response) = tables::response_table(document, samples) {
+        table::write_section(&mut out, &response);
     }
     if let Some(difference) = &document.difference {
-        out.heading(&words::against(difference));
+        out.push_heading(&words::format_compared_run(difference));
         for pair in &difference.pairs {
-            for table in tables::differences(pair) {
-                table::section(&mut out, &table);
+            for table in tables::difference_tables(pair) {
+                table::write_section(&mut out, &table);
             }
         }
     }
-    for (disabled, sections) in tables::kinds(document.sections.by_kind()) {
-        let table = tables::sections(disabled, sections, document.ns_per_instruction);
-        table::section(&mut out, &table);
+    for (disabled, sections) in tables::section_kinds(document.sections.by_kind()) {
+        let table = tables::section_table(disabled, sections, document.ns_per_instruction);
+        table::write_section(&mut out, &table);
     }
     if !document.findings.is_empty() {
         super::findings::write(&mut out, &document.findings);
@@ -63,7 +67,7 @@ pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) ->
 /// The tree of one system call.
 pub fn call_path(path: &CallPath, options: &ShowOptions) -> String {
     let mut out = TextPage::new(options);
-    table::section(&mut out, &crate::tables::call_path::call_path(path));
+    table::write_section(&mut out, &crate::tables::call_path::call_path(path));
     out.finish()
 }
 
@@ -79,55 +83,55 @@ fn write_sample(
     };
     let number = sample
         .sample
-        .map(|sample| format!(", sample {}", format::count(sample)))
+        .map(|sample| format!(", sample {}", format::count_text(sample)))
         .unwrap_or_default();
-    out.heading(&format!(
+    out.push_heading(&format!(
         "{place}. {}{number}: {} virtual µs, {}",
-        format::plain(&name),
-        format::micros(Nanos(sample.latency_ns)),
-        format::counted(sample.instructions, "instruction")
+        format::escape_unsafe(&name),
+        format::micros_text(Nanos(sample.latency_ns)),
+        format::count_with_noun(sample.instructions, "instruction")
     ));
-    table::body(out, &tables::parts(document, sample));
+    table::write_body(out, &tables::part_table(document, sample));
     let longest = sample.parts.iter().max_by_key(|part| part.instructions);
     if let Some(part) = longest.filter(|part| part.stack.len() > 1) {
-        let text = format!("{}: {}", words::title(&part.kind), stack(&part.stack));
-        out.paragraph("  ", "    ", Tone::Plain, &text);
+        let text = format!("{}: {}", words::part_title(&part.kind), format_stack(&part.stack));
+        out.push_paragraph("  ", "    ", Tone::Plain, &text);
     }
     if !sample.more.is_empty() {
-        let more: Vec<String> = sample
+        let grown_functions: Vec<String> = sample
             .more
             .iter()
             .take(ROWS)
             .map(|more| {
                 format!(
                     "{} +{}",
-                    format::plain(&more.function),
-                    format::count(more.here - more.there.min(more.here))
+                    format::escape_unsafe(&more.function),
+                    format::count_text(more.here - more.there.min(more.here))
                 )
             })
             .collect();
-        let text = format!("more than in an ordinary sample: {}", more.join(", "));
-        out.paragraph("  ", "    ", Tone::Plain, &text);
+        let text = format!("more than in an ordinary sample: {}", grown_functions.join(", "));
+        out.push_paragraph("  ", "    ", Tone::Plain, &text);
     }
-    let lines = words::lines(sample, ROWS);
+    let lines = words::format_lines(sample, ROWS);
     if !lines.is_empty() {
         let text = format!("instructions by source line: {lines}");
-        out.paragraph("  ", "    ", Tone::Plain, &text);
+        out.push_paragraph("  ", "    ", Tone::Plain, &text);
     }
     if sample.without > 0 {
         let text = format!(
             "{} of its latency were not executed: the CPU waited, or its beginning was not kept",
-            format::counted(sample.without, "instruction")
+            format::count_with_noun(sample.without, "instruction")
         );
-        out.paragraph("  ", "    ", Tone::Uncertain, &text);
+        out.push_paragraph("  ", "    ", Tone::Uncertain, &text);
     }
 }
 
 /// The outermost and the innermost calls.
-pub fn stack(stack: &[String]) -> String {
+pub(crate) fn format_stack(stack: &[String]) -> String {
     let (outer, inner) = STACK;
     let clean = |names: &[String]| {
-        names.iter().map(|name| format::plain(name)).collect::<Vec<_>>().join(" > ")
+        names.iter().map(|name| format::escape_unsafe(name)).collect::<Vec<_>>().join(" > ")
     };
     match stack.len() > outer + inner {
         true => {

@@ -21,7 +21,7 @@ pub struct LiveFigures {
 
 impl LiveFigures {
     /// The figures of a series, whose newest sample is not among them.
-    pub fn of(
+    pub fn from_series(
         index: usize,
         tid: Option<i32>,
         data: &SeriesData,
@@ -30,7 +30,7 @@ impl LiveFigures {
         LiveFigures {
             index,
             tid: tid.unwrap_or_default(),
-            samples: data.count(),
+            samples: data.sample_count(),
             min: data.min,
             max: data.max,
             current,
@@ -49,7 +49,7 @@ pub fn live_header() -> String {
 
 /// One line for a thread.
 pub fn live_line(figures: &LiveFigures, name: &str) -> String {
-    let cell = |latency: Option<Nanos>| latency.map_or("-".to_owned(), format::micros);
+    let cell = |latency: Option<Nanos>| latency.map_or("-".to_owned(), format::micros_text);
     let mean = figures.mean.map_or("-".to_owned(), format::micros_f64);
     format!(
         "{:>5} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9}  {}",
@@ -60,6 +60,6 @@ pub fn live_line(figures: &LiveFigures, name: &str) -> String {
         cell(figures.max),
         cell(figures.current),
         mean,
-        format::plain(name)
+        format::escape_unsafe(name)
     )
 }

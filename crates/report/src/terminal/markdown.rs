@@ -5,7 +5,7 @@
 
 use super::ShowOptions;
 use super::paint::TextPage;
-use super::table::{painted, title as table_title};
+use super::table::{format_title as table_title, paint_cell};
 use crate::document::{Document, Item, Section, Title};
 use crate::format;
 use crate::tables::{Cell, Face, Table};
@@ -16,12 +16,12 @@ const ROWS: usize = 12;
 
 impl Document {
     /// The text, with the first line of its answer in bold.
-    pub fn markdown(&self) -> String {
+    pub fn to_markdown(&self) -> String {
         let options = ShowOptions { whole: true, ..ShowOptions::default() };
         let options = options.in_time(self.timebase);
         let page = TextPage::new(&options);
         let mut text = String::new();
-        for section in self.of(Face::Terminal) {
+        for section in self.sections_of(Face::Terminal) {
             let part = section_text(&page, section);
             if !part.is_empty() {
                 text += if text.is_empty() { "" } else { "\n" };
@@ -34,65 +34,67 @@ impl Document {
 
 fn section_text(page: &TextPage, section: &Section) -> String {
     match section {
-        Section::Heading(text) => format!("### {}\n", escaped(text)),
+        Section::Heading(text) => format!("### {}\n", escape_markdown(text)),
         Section::Answer(lines) => {
             let line = |(number, (word, _, text)): (usize, &(&str, _, String))| match number {
-                0 => format!("**{}**\n\n", escaped(text)),
-                _ => format!("- {}: {}\n", escaped(word), escaped(text)),
+                0 => format!("**{}**\n\n", escape_markdown(text)),
+                _ => format!("- {}: {}\n", escape_markdown(word), escape_markdown(text)),
             };
             lines.iter().enumerate().map(line).collect()
         }
         Section::About(lines) => {
             let line = |(word, text): &(String, String)| {
-                format!("- {}: {}\n", escaped(word), escaped(text))
+                format!("- {}: {}\n", escape_markdown(word), escape_markdown(text))
             };
             lines.iter().map(line).collect()
         }
-        Section::Text(text) => format!("{}\n", escaped(&text.text)),
+        Section::Text(text) => format!("{}\n", escape_markdown(&text.text)),
         Section::List(list) => {
-            let shown = list.shown.terminal.min(ROWS);
-            let mut text: String = list.items.iter().take(shown).map(item).collect();
-            text += &more(list.items.len().saturating_sub(shown));
+            let shown_count = list.shown.terminal.min(ROWS);
+            let mut text: String = list.items.iter().take(shown_count).map(format_item).collect();
+            text += &format_remainder(list.items.len().saturating_sub(shown_count));
             text
         }
-        Section::Table(of, title) => table(page, of, *title),
+        Section::Table(of, title) => format_table(page, of, *title),
         Section::Plots(_) | Section::Curves => String::new(),
         Section::Findings(all) => {
             let grave = all.iter().filter(|of| of.severity >= Severity::Warning);
-            grave.take(ROWS).map(|of| format!("- {}\n", escaped(&of.message))).collect()
+            grave.take(ROWS).map(|of| format!("- {}\n", escape_markdown(&of.message))).collect()
         }
     }
 }
 
-fn item(item: &Item) -> String {
-    format!("- {}\n", escaped(&item.text))
+fn format_item(item: &Item) -> String {
+    format!("- {}\n", escape_markdown(&item.text))
 }
 
-fn more(number: usize) -> String {
+fn format_remainder(number: usize) -> String {
     if number > 0 { format!("\nand {number} more\n") } else { String::new() }
 }
 
-fn table(page: &TextPage, table: &Table, title: Title) -> String {
-    let (columns, rows, left) = table.of(Face::Terminal);
+fn format_table(page: &TextPage, table: &Table, title: Title) -> String {
+    let (columns, rows, left) = table.contents_for(Face::Terminal);
     let title = match title {
         Title::Heading | Title::Folded => {
-            format!("{}\n\n", escaped(&table_title(page, table)))
+            format!("{}\n\n", escape_markdown(&table_title(page, table)))
         }
         Title::Above => String::new(),
     };
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let heads = columns.iter().map(|column| escaped(&column.heading)).collect();
+    let heads = columns.iter().map(|column| escape_markdown(&column.heading)).collect();
     let rules = columns.iter().map(|column| if column.numeric { "--:" } else { "---" }.to_owned());
-    let cells = |row: &Vec<&Cell>| row.iter().map(|cell| escaped(&painted(page, cell).0)).collect();
+    let cells = |row: &Vec<&Cell>| {
+        row.iter().map(|cell| escape_markdown(&paint_cell(page, cell).0)).collect()
+    };
     let body: String = rows.iter().take(ROWS).map(|row| line(cells(row))).collect();
     let left = left + rows.len().saturating_sub(ROWS);
-    format!("{title}{}{}{body}{}", line(heads), line(rules.collect()), more(left))
+    format!("{title}{}{}{body}{}", line(heads), line(rules.collect()), format_remainder(left))
 }
 
 /// A text that stays what it is, on one line.
-fn escaped(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in format::plain(text).chars() {
+    for c in format::escape_unsafe(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -127,8 +129,8 @@ mod tests {
         ]));
         let columns = vec![Column::text("series", 0), Column::figures("p99", 0)];
         let rows = (0..20).map(|_| vec![Cell::name(hostile), Cell::time(41_500)]);
-        document.table(Title::Heading, Table::new("figures", columns).rows(rows));
-        let text = document.markdown();
+        document.add_table(Title::Heading, Table::new("figures", columns).with_rows(rows));
+        let text = document.to_markdown();
         for wrong in ["<img", "](", "@root", " #1", "://", "`c", "www."] {
             assert!(!text.replace("\\`", "").replace("\\]", "").contains(wrong), "{wrong}: {text}");
         }

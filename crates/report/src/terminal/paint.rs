@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 /// Colours by meaning (ECMA-48 SGR parameters of the eight standard colours, which every theme
 /// defines).
-fn sgr(tone: Tone) -> &'static str {
+fn sgr_code(tone: Tone) -> &'static str {
     match tone {
         Tone::Strong => "1",
         Tone::Faint => "2",
@@ -50,43 +50,43 @@ impl<'a> TextPage<'a> {
         if !self.options.color || tone == Tone::Plain || text.is_empty() {
             return text.to_owned();
         }
-        format!("\u{1b}[{}m{text}\u{1b}[0m", sgr(tone))
+        format!("\u{1b}[{}m{text}\u{1b}[0m", sgr_code(tone))
     }
 
-    pub fn line(&mut self, text: &str) {
+    pub fn push_line(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
         self.text.push('\n');
     }
 
     /// A blank line, except at the top. It ends the section above: its timebase is noted.
-    pub fn gap(&mut self) {
-        self.mark();
+    pub fn push_gap(&mut self) {
+        self.note_timebase();
         if !self.text.is_empty() {
             self.text.push('\n');
         }
     }
 
     /// A blank line and a heading.
-    pub fn heading(&mut self, text: &str) {
-        self.gap();
+    pub(crate) fn push_heading(&mut self, text: &str) {
+        self.push_gap();
         let heading = self.paint(Tone::Strong, text);
-        self.line(&heading);
+        self.push_line(&heading);
     }
 
     /// Writes one line with the timebase below the first times that are not the system's own. The
     /// unit of each time names it too.
-    fn mark(&mut self) {
+    fn note_timebase(&mut self) {
         let is_due = self.has_times.get() && !self.is_marked;
-        let Some(mark) = self.options.timebase.mark().filter(|_| is_due) else { return };
+        let Some(mark) = self.options.timebase.short_meaning().filter(|_| is_due) else { return };
         self.is_marked = true;
-        self.paragraph("  ", "  ", Tone::Faint, mark);
+        self.push_paragraph("  ", "  ", Tone::Faint, mark);
     }
 
     /// A paragraph wrapped at the width; `first` prefixes the first line, `hang` the others. Very
     /// long texts are cut.
-    pub fn paragraph(&mut self, first: &str, hang: &str, tone: Tone, text: &str) {
-        let most = if self.options.whole { usize::MAX } else { PARAGRAPH };
-        let text = &format::clipped(text, most, self.options.ascii);
+    pub(crate) fn push_paragraph(&mut self, first: &str, hang: &str, tone: Tone, text: &str) {
+        let max_length = if self.options.whole { usize::MAX } else { PARAGRAPH };
+        let text = &format::clip_name(text, max_length, self.options.ascii);
         if TIMES.iter().any(|unit| text.contains(unit)) {
             self.has_times.set(true);
         }
@@ -94,17 +94,17 @@ impl<'a> TextPage<'a> {
         let lead = visible_width(first).saturating_sub(format::width_of(hang)).min(width / 2);
         for (k, line) in wrap_after(text, width, lead).into_iter().enumerate() {
             let line = self.paint(tone, &line);
-            self.line(&format!("{}{line}", if k == 0 { first } else { hang }));
+            self.push_line(&format!("{}{line}", if k == 0 { first } else { hang }));
         }
     }
 
     /// One of two spellings: `unicode`, or `ascii` if nothing else can be shown.
-    pub fn either<T>(&self, unicode: T, ascii: T) -> T {
+    pub(crate) fn choose_spelling<T>(&self, unicode: T, ascii: T) -> T {
         if self.options.ascii { ascii } else { unicode }
     }
 
     /// A latency or deviation in ns, in the unit of the page.
-    pub fn latency(&self, ns: f64) -> String {
+    pub fn format_latency(&self, ns: f64) -> String {
         self.has_times.set(true);
         match self.options.unit {
             Unit::Micros => format::micros_f64(ns),
@@ -114,16 +114,16 @@ impl<'a> TextPage<'a> {
     }
 
     /// The name of that unit, with the timebase: `µs`, `virtual µs`.
-    pub fn unit(&self) -> String {
+    pub(crate) fn unit_name(&self) -> String {
         let unit = match self.options.unit {
-            Unit::Micros => self.either("µs", "us"),
+            Unit::Micros => self.choose_spelling("µs", "us"),
             Unit::Nanos => "ns",
         };
-        self.options.timebase.unit(unit)
+        self.options.timebase.format_unit(unit)
     }
 
     pub fn finish(mut self) -> String {
-        self.mark();
+        self.note_timebase();
         if self.options.ascii { to_ascii(&self.text) } else { self.text }
     }
 }
@@ -145,11 +145,11 @@ pub(crate) fn to_ascii(text: &str) -> String {
 
 /// Breaks a text at its spaces into lines of at most `width` columns; a longer word is broken
 /// anywhere.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap_text(text: &str, width: usize) -> Vec<String> {
     wrap_after(text, width, 0)
 }
 
-/// Like [`wrap`], but the first line is shorter by `lead` columns.
+/// Like [`wrap_text`], but the first line is shorter by `lead` columns.
 fn wrap_after(text: &str, width: usize, lead: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut lead) = (String::new(), lead);
@@ -177,7 +177,7 @@ fn wrap_after(text: &str, width: usize, lead: usize) -> Vec<String> {
 fn visible_width(text: &str) -> usize {
     let mut parts = text.split('\u{1b}');
     let before = parts.next().map_or(0, format::width_of);
-    let behind =
+    let later_widths =
         parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| format::width_of(rest)));
-    before + behind.sum::<usize>()
+    before + later_widths.sum::<usize>()
 }

@@ -18,16 +18,20 @@ const SHAPES: usize = 20;
 const RAN: usize = 5;
 
 /// The whole page; shows `worst` of each.
-pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> String {
+pub fn show_pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> String {
     let mut out = TextPage::new(options);
     if document.pairs.is_empty() && document.functions.is_empty() {
-        out.line(
+        out.push_line(
             "the recording has no test points and no probed functions: name a pair, like \
              sched_waking->sched_switch",
         );
     }
-    for table in [tables::pairs(document), tables::scopes(document), tables::functions(document)] {
-        section(&mut out, table);
+    for table in [
+        tables::pair_table(document),
+        tables::scope_table(document),
+        tables::function_table(document),
+    ] {
+        write_section(&mut out, table);
     }
     let named = document.pairs.iter().map(|p| (&p.name, &p.histogram));
     let named = named.chain(document.functions.iter().map(|f| (&f.name, &f.histogram)));
@@ -36,10 +40,10 @@ pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> S
         named.take(SHAPES).map(|(name, histogram)| shape_of(name, histogram)).collect(),
     );
     write_worst(&mut out, document, worst);
-    for table in coincidence::tables(document.coincidences.as_deref()) {
-        section(&mut out, table);
+    for table in coincidence::coincidence_tables(document.coincidences.as_deref()) {
+        write_section(&mut out, table);
     }
-    section(&mut out, tables::values(document));
+    write_section(&mut out, tables::value_table(document));
     write_limits(&mut out, document);
     write_losses(&mut out, document);
     if !document.findings.is_empty() {
@@ -48,13 +52,13 @@ pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> S
     out.finish()
 }
 
-fn name(out: &TextPage, name: &str) -> String {
-    format::clipped(name, NAME_WIDTH, out.options.ascii)
+fn clip_name(out: &TextPage, name: &str) -> String {
+    format::clip_name(name, NAME_WIDTH, out.options.ascii)
 }
 
-fn section(out: &mut TextPage, table: Table) {
+fn write_section(out: &mut TextPage, table: Table) {
     if let Some(table) = table.unless_empty() {
-        table::section(out, &table);
+        table::write_section(out, &table);
     }
 }
 
@@ -69,41 +73,43 @@ fn shape_of(name: &str, histogram: &[(i64, u64)]) -> DistributionShape {
 
 fn write_worst(out: &mut TextPage, document: &PairsDocument, worst: usize) {
     let pairs = document.pairs.iter().map(|pair| (&pair.name, &pair.worst));
-    let all =
+    let named_intervals =
         pairs.chain(document.functions.iter().map(|function| (&function.name, &function.worst)));
-    let mut all: Vec<(&String, &WorstInterval)> = all
+    let mut worst_intervals: Vec<(&String, &WorstInterval)> = named_intervals
         .flat_map(|(name, intervals)| intervals.iter().take(worst).map(move |one| (name, one)))
         .collect();
-    if all.is_empty() {
+    if worst_intervals.is_empty() {
         return;
     }
-    let count = all.len();
-    all.truncate(ROWS);
-    let heading = format!("the worst ({})", out.unit());
-    out.heading(&heading);
-    for (pair, one) in &all {
-        let latency = out.paint(Tone::Strong, &format!("{:>10}", out.latency(one.latency as f64)));
-        let at = seconds(one.from.saturating_sub(document.covered.began));
+    let count = worst_intervals.len();
+    worst_intervals.truncate(ROWS);
+    let heading = format!("the worst ({})", out.unit_name());
+    out.push_heading(&heading);
+    for (pair, one) in &worst_intervals {
+        let latency =
+            out.paint(Tone::Strong, &format!("{:>10}", out.format_latency(one.latency as f64)));
+        let at = format_seconds(one.from.saturating_sub(document.covered.began));
         let value = one.value.map(|value| format!(", value {value}")).unwrap_or_default();
-        let name = name(out, pair);
+        let name = clip_name(out, pair);
         let text = format!(
             "{name}  {} (tid {}) at {at} s{value}",
-            format::clipped(&one.task, 20, out.options.ascii),
+            format::clip_name(&one.task, 20, out.options.ascii),
             one.tid
         );
-        out.paragraph(&format!("{latency}  "), "            ", Tone::Plain, &text);
-        let states: Vec<String> = one.states.iter().map(|share| state(out, share)).collect();
+        out.push_paragraph(&format!("{latency}  "), "            ", Tone::Plain, &text);
+        let states: Vec<String> = one.states.iter().map(|share| format_state(out, share)).collect();
         if !states.is_empty() {
-            out.paragraph(
+            out.push_paragraph(
                 "            ",
                 "              ",
                 Tone::Faint,
                 &format!("it was {}", states.join(", ")),
             );
         }
-        let ran: Vec<String> = one.ran.iter().take(RAN).map(|ran| who(out, ran)).collect();
+        let ran: Vec<String> =
+            one.ran.iter().take(RAN).map(|ran| format_ran_task(out, ran)).collect();
         if !ran.is_empty() {
-            out.paragraph(
+            out.push_paragraph(
                 "            ",
                 "              ",
                 Tone::Faint,
@@ -112,28 +118,33 @@ fn write_worst(out: &mut TextPage, document: &PairsDocument, worst: usize) {
         }
     }
     if count > ROWS {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("and {} more: see --json", count - ROWS));
+        out.push_paragraph(
+            "  ",
+            "  ",
+            Tone::Faint,
+            &format!("and {} more: see --json", count - ROWS),
+        );
     }
 }
 
-fn state(out: &TextPage, share: &StateShare) -> String {
-    format!("{} {}", format::plain(&share.state), out.latency(share.ns as f64))
+fn format_state(out: &TextPage, share: &StateShare) -> String {
+    format!("{} {}", format::escape_unsafe(&share.state), out.format_latency(share.ns as f64))
 }
 
-fn who(out: &TextPage, ran: &RanTask) -> String {
+fn format_ran_task(out: &TextPage, ran: &RanTask) -> String {
     let kind = if ran.kind == "task" || ran.kind == "idle" {
         String::new()
     } else {
         format!("{} ", ran.kind)
     };
     let tid = ran.tid.map(|tid| format!(" (tid {tid})")).unwrap_or_default();
-    let who = format::clipped(&ran.who, 24, out.options.ascii);
+    let who = format::clip_name(&ran.who, 24, out.options.ascii);
     let who = if ran.who == ran.kind { who } else { format!("{kind}{who}") };
-    format!("{who}{tid} on CPU {} {}", ran.cpu, out.latency(ran.ns as f64))
+    format!("{who}{tid} on CPU {} {}", ran.cpu, out.format_latency(ran.ns as f64))
 }
 
 /// Nanoseconds as seconds, to the microsecond.
-fn seconds(ns: i64) -> String {
+fn format_seconds(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     let us = ns.unsigned_abs() / 1_000;
     format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
@@ -142,45 +153,52 @@ fn seconds(ns: i64) -> String {
 fn write_limits(out: &mut TextPage, document: &PairsDocument) {
     let pairs = document.pairs.iter().map(|pair| (&pair.name, &pair.limit, pair.figures.count));
     let functions = document.functions.iter().map(|f| (&f.name, &f.limit, f.figures.count));
-    let all: Vec<(&String, &LimitSummary, u64)> = pairs
+    let all_limits: Vec<(&String, &LimitSummary, u64)> = pairs
         .chain(functions)
         .filter_map(|(name, limit, count)| Some((name, limit.as_ref()?, count)))
         .collect();
-    if all.is_empty() {
+    if all_limits.is_empty() {
         return;
     }
-    out.heading("limits");
-    for (pair, limit, count) in all {
-        let (word, _) = table::painted(out, &limit.verdict.into());
-        let what = format!("{} {}", name(out, pair), format::plain(&limit.limit));
+    out.push_heading("limits");
+    for (pair, limit, count) in all_limits {
+        let (word, _) = table::paint_cell(out, &limit.verdict.into());
+        let what = format!("{} {}", clip_name(out, pair), format::escape_unsafe(&limit.limit));
         let sentence = match &limit.reason {
-            Some(reason) => format!(": {}", format::plain(reason)),
+            Some(reason) => format!(": {}", format::escape_unsafe(reason)),
             None => format!(
                 ": {} of {} beyond it",
-                format::count(limit.violations),
-                format::count(count)
+                format::count_text(limit.violations),
+                format::count_text(count)
             ),
         };
-        out.paragraph(&format!("  {word}  "), "    ", Tone::Plain, &format!("{what}{sentence}"));
+        out.push_paragraph(
+            &format!("  {word}  "),
+            "    ",
+            Tone::Plain,
+            &format!("{what}{sentence}"),
+        );
     }
 }
 
 fn write_losses(out: &mut TextPage, document: &PairsDocument) {
     let covered = &document.covered;
     if covered.lost > 0 || covered.untracked > 0 {
-        out.gap();
+        out.push_gap();
     }
     if covered.lost > 0 {
-        let text =
-            format!("{} missing from this recording", format::counted(covered.lost, "event"));
-        out.paragraph("", "", Tone::Uncertain, &text);
+        let text = format!(
+            "{} missing from this recording",
+            format::count_with_noun(covered.lost, "event")
+        );
+        out.push_paragraph("", "", Tone::Uncertain, &text);
     }
     if covered.untracked > 0 {
         let text = format!(
             "{} in no figure: too many pairs, functions or threads",
-            format::counted(covered.untracked, "event")
+            format::count_with_noun(covered.untracked, "event")
         );
-        out.paragraph("", "", Tone::Uncertain, &text);
+        out.push_paragraph("", "", Tone::Uncertain, &text);
     }
 }
 
@@ -203,13 +221,13 @@ pub fn call_line(
     pair: &str,
     left: bool,
 ) -> String {
-    let own = own.map_or_else(|| "-".to_owned(), format::micros);
+    let own_time = own.map_or_else(|| "-".to_owned(), format::micros_text);
     let left = if left { " (left)" } else { "" };
     format!(
-        "{:>16} {:>10} {own:>10} {tid:>7} {:<16} {}{left}",
-        seconds(at.ns()),
-        format::micros(latency),
-        format::plain(task),
-        format::plain(pair)
+        "{:>16} {:>10} {own_time:>10} {tid:>7} {:<16} {}{left}",
+        format_seconds(at.ns()),
+        format::micros_text(latency),
+        format::escape_unsafe(task),
+        format::escape_unsafe(pair)
     )
 }

@@ -15,7 +15,7 @@ const SOURCES_NAMED: usize = 16;
 
 /// The recorded events by group, the losses by source, and the number of events that contradict
 /// earlier ones.
-pub fn recording(
+pub fn show_recording(
     recorded: &Recorded,
     counts: &EventCounts,
     contradictions: u64,
@@ -25,14 +25,14 @@ pub fn recording(
     let span = recorded.ended - recorded.began;
     let on =
         if recorded.cpus.is_empty() { String::new() } else { format!(" on CPU {}", recorded.cpus) };
-    out.heading(&format!(
+    out.push_heading(&format!(
         "recording: {} by {}{on}",
-        format::duration(span),
-        format::plain(&recorded.recorder)
+        format::duration_text(span),
+        format::escape_unsafe(&recorded.recorder)
     ));
     if !recorded.pids.is_empty() {
         let pids: Vec<String> = recorded.pids.iter().map(u32::to_string).collect();
-        out.paragraph(
+        out.push_paragraph(
             "  ",
             "  ",
             Tone::Uncertain,
@@ -40,74 +40,77 @@ pub fn recording(
         );
     }
     if !recorded.comms.is_empty() {
-        let names =
-            format!("only events of tasks named {}", format::plain(&recorded.comms.join(", ")));
-        out.paragraph("  ", "  ", Tone::Uncertain, &names);
-    }
-    match tables::recording::kinds(recorded, counts).unless_empty() {
-        Some(table) => table::body(&mut out, &table),
-        None => out.line("  no events"),
-    }
-    losses(&mut out, recorded);
-    if contradictions > 0 {
-        let all = format::counted(counts.group(Group::Sched), "event");
-        let text = format!(
-            "{} of {all} of group sched contradict earlier events: the time in between is unknown",
-            format::count(contradictions)
+        let names = format!(
+            "only events of tasks named {}",
+            format::escape_unsafe(&recorded.comms.join(", "))
         );
-        out.paragraph("  ", "  ", Tone::Uncertain, &text);
+        out.push_paragraph("  ", "  ", Tone::Uncertain, &names);
+    }
+    match tables::recording::kind_table(recorded, counts).unless_empty() {
+        Some(table) => table::write_body(&mut out, &table),
+        None => out.push_line("  no events"),
+    }
+    write_losses(&mut out, recorded);
+    if contradictions > 0 {
+        let event_count = format::count_with_noun(counts.group_count(Group::Sched), "event");
+        let text = format!(
+            "{} of {event_count} of group sched contradict earlier events: the time in between is \
+             unknown",
+            format::count_text(contradictions)
+        );
+        out.push_paragraph("  ", "  ", Tone::Uncertain, &text);
     }
     out.finish()
 }
 
 /// The processes with the longest CPU time, in short.
-pub fn busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
+pub fn show_busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
     let mut out = TextPage::new(options);
-    let table = tables::occupancy::busiest(document);
+    let table = tables::occupancy::busiest_table(document);
     if table.rows.is_empty() {
         return String::new();
     }
-    table::body(&mut out, &table);
+    table::write_body(&mut out, &table);
     out.finish()
 }
 
-fn losses(out: &mut TextPage, recorded: &Recorded) {
+fn write_losses(out: &mut TextPage, recorded: &Recorded) {
     let lossy: Vec<&RecordedSource> =
         recorded.sources.iter().filter(|source| source.lost > 0).collect();
     let torn: u64 = recorded.sources.iter().fold(0, |sum, source| sum.saturating_add(source.torn));
     if torn > 0 {
-        let text = format!("{} torn: their writer died", format::counted(torn, "record"));
-        out.paragraph("  ", "  ", Tone::Plain, &text);
+        let text = format!("{} torn: their writer died", format::count_with_noun(torn, "record"));
+        out.push_paragraph("  ", "  ", Tone::Plain, &text);
     }
-    let others = recorded.missing.iter().filter(|one| !matches!(one, Missing::Lost { .. }));
+    let other_gaps = recorded.missing.iter().filter(|one| !matches!(one, Missing::Lost { .. }));
     let mut is_whole = lossy.is_empty();
-    for missing in others {
+    for missing in other_gaps {
         is_whole = false;
-        out.paragraph("  ", "  ", Tone::Bad, &format::plain(&missing.to_string()));
+        out.push_paragraph("  ", "  ", Tone::Bad, &format::escape_unsafe(&missing.to_string()));
     }
     if is_whole {
-        out.paragraph("  ", "  ", Tone::Good, "no event was lost");
+        out.push_paragraph("  ", "  ", Tone::Good, "no event was lost");
         return;
     }
     for source in lossy.iter().take(SOURCES_NAMED) {
-        let all = source.recorded.saturating_add(source.lost);
-        let share = format::percent(source.lost as f64 / all.max(1) as f64);
+        let all_events = source.recorded.saturating_add(source.lost);
+        let share = format::percent_text(source.lost as f64 / all_events.max(1) as f64);
         let text = format!(
             "{}: {} lost, {share} of its events",
-            format::clipped(&source.name, 40, out.options.ascii),
-            format::counted(source.lost, "event")
+            format::clip_name(&source.name, 40, out.options.ascii),
+            format::count_with_noun(source.lost, "event")
         );
-        out.paragraph("  ", "  ", Tone::Bad, &text);
+        out.push_paragraph("  ", "  ", Tone::Bad, &text);
     }
     if lossy.len() > SOURCES_NAMED {
         let rest = lossy.len() - SOURCES_NAMED;
         let lost =
             lossy[SOURCES_NAMED..].iter().fold(0u64, |sum, source| sum.saturating_add(source.lost));
-        out.paragraph(
+        out.push_paragraph(
             "  ",
             "  ",
             Tone::Bad,
-            &format!("{rest} more: {} lost", format::counted(lost, "event")),
+            &format!("{rest} more: {} lost", format::count_with_noun(lost, "event")),
         );
     }
 }
@@ -136,8 +139,8 @@ mod tests {
             ..Recorded::default()
         };
         let waking = ["waking 2"; 4_900].join("; +0 ");
-        let counts = EventCounts::of(events!("1 cpu0 1 {waking}; +0 exec"));
-        insta::assert_snapshot!(recording(&recorded, &counts, 3_449, &ShowOptions::default()), @r"
+        let counts = EventCounts::from_events(events!("1 cpu0 1 {waking}; +0 exec"));
+        insta::assert_snapshot!(show_recording(&recorded, &counts, 3_449, &ShowOptions::default()), @r"
         recording: 2.0 s by BPF (BTF tracepoints) on CPU 0-1
           events  count  per second  of these
           sched   4,901       2,451  sched_waking 4,900, sched_process_exec 1

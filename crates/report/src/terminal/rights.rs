@@ -3,7 +3,7 @@
 
 use super::ShowOptions;
 use super::paint::{TextPage, Tone};
-use crate::format::plain;
+use crate::format::escape_unsafe;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -81,10 +81,10 @@ impl RightsRow {
 }
 
 /// One answer after the other.
-pub fn rights(rows: &[RightsRow], options: &ShowOptions) -> String {
+pub fn show_rights(rows: &[RightsRow], options: &ShowOptions) -> String {
     let mut out = TextPage::new(options);
     for row in rows {
-        out.gap();
+        out.push_gap();
         write_answer(&mut out, row);
         write_facts(&mut out, row);
     }
@@ -97,41 +97,50 @@ fn write_answer(out: &mut TextPage, row: &RightsRow) {
         "refused" => Tone::Bad,
         _ => Tone::Uncertain,
     };
-    let who = format!("{} ({})", plain(&row.name), row.process);
+    let who = format!("{} ({})", escape_unsafe(&row.name), row.process);
     let begin = format!("{}: ", out.paint(Tone::Strong, &who));
-    out.paragraph(&begin, "  ", tone, &plain(&row.message));
+    out.push_paragraph(&begin, "  ", tone, &escape_unsafe(&row.message));
     for obstacle in &row.obstacles {
         if obstacle.message != row.message {
-            out.paragraph("  ", "  ", Tone::Plain, &plain(&obstacle.message));
+            out.push_paragraph("  ", "  ", Tone::Plain, &escape_unsafe(&obstacle.message));
         }
-        out.paragraph("  ", "  ", Tone::Faint, &plain(&obstacle.evidence));
+        out.push_paragraph("  ", "  ", Tone::Faint, &escape_unsafe(&obstacle.evidence));
     }
-    out.paragraph("  ", "  ", Tone::Plain, &plain(&row.way.message));
+    out.push_paragraph("  ", "  ", Tone::Plain, &escape_unsafe(&row.way.message));
     if !row.way.evidence.is_empty() {
-        out.paragraph("  ", "  ", Tone::Faint, &plain(&row.way.evidence.join("; ")));
+        out.push_paragraph("  ", "  ", Tone::Faint, &escape_unsafe(&row.way.evidence.join("; ")));
     }
     if let Some(remedy) = &row.remedy {
-        let arrow = format!("  {}", out.either("→ ", "> "));
-        out.paragraph(&arrow, "    ", Tone::Good, &plain(remedy));
+        let arrow = format!("  {}", out.choose_spelling("→ ", "> "));
+        out.push_paragraph(&arrow, "    ", Tone::Good, &escape_unsafe(remedy));
     }
 }
 
 fn write_facts(out: &mut TextPage, row: &RightsRow) {
     let lines = |out: &mut TextPage, heading: &str, lines: Vec<String>| {
-        let all = lines.len();
-        if all > 0 {
-            out.heading(heading);
+        let line_count = lines.len();
+        if line_count > 0 {
+            out.push_heading(heading);
         }
-        let shown = lines.into_iter().take(SHOWN);
-        shown.for_each(|line| out.paragraph("  ", "    ", Tone::Plain, &line));
-        if all > SHOWN {
-            out.paragraph("  ", "    ", Tone::Faint, &format!("and {} more", all - SHOWN));
+        let shown_lines = lines.into_iter().take(SHOWN);
+        shown_lines.for_each(|line| out.push_paragraph("  ", "    ", Tone::Plain, &line));
+        if line_count > SHOWN {
+            out.push_paragraph(
+                "  ",
+                "    ",
+                Tone::Faint,
+                &format!("and {} more", line_count - SHOWN),
+            );
         }
     };
     let refused = row.refused.iter().flatten().map(|one| {
         let RefusedRow { thread, call, error, times, .. } = one;
-        let without = if one.without_entry { ", without an entry" } else { "" };
-        format!("{} by thread {thread}: {} ({times} times{without})", plain(call), plain(error))
+        let entry_note = if one.without_entry { ", without an entry" } else { "" };
+        format!(
+            "{} by thread {thread}: {} ({times} times{entry_note})",
+            escape_unsafe(call),
+            escape_unsafe(error)
+        )
     });
     lines(out, "refused while it was watched", refused.collect());
     let thread = |one: &ThreadRow| {
@@ -142,27 +151,28 @@ fn write_facts(out: &mut TextPage, row: &RightsRow) {
             None if *nice != 0 => format!(" nice {nice}"),
             None => String::new(),
         };
-        format!("{thread} {}: {policy}{with}", plain(&one.name))
+        format!("{thread} {}: {policy}{with}", escape_unsafe(&one.name))
     };
     lines(out, "threads", row.threads.iter().map(thread).collect());
     let right = |one: &RightRow| {
         let name = one.right.replace('-', " ");
-        format!("{name}: {} ({})", plain(&one.message), plain(&one.evidence))
+        format!("{name}: {} ({})", escape_unsafe(&one.message), escape_unsafe(&one.evidence))
     };
     lines(out, "rights", row.rights.iter().map(right).collect());
     let ancestor = |one: &AncestorRow| {
-        let known = |value: &Option<String>| value.as_deref().map_or("not known".to_owned(), plain);
+        let value_or_unknown =
+            |value: &Option<String>| value.as_deref().map_or("not known".to_owned(), escape_unsafe);
         let user = one.user.map_or("not known".to_owned(), |user| user.to_string());
         let nice = match one.cap_sys_nice {
             Some(true) => ", CAP_SYS_NICE",
             Some(false) => "",
             None => ", capabilities not known",
         };
-        let (rtprio, memlock) = (known(&one.rtprio), known(&one.memlock));
+        let (rtprio, memlock) = (value_or_unknown(&one.rtprio), value_or_unknown(&one.memlock));
         format!(
             "{} {}: user {user}, rtprio {rtprio}, memlock {memlock}{nice}",
             one.process,
-            plain(&one.name)
+            escape_unsafe(&one.name)
         )
     };
     lines(out, "ancestors, from the parent up", row.ancestors.iter().map(ancestor).collect());

@@ -1,7 +1,7 @@
 //! The longest non-preemptible sections of a kernel.
 
 use super::ShowOptions;
-use super::exact::stack;
+use super::exact::format_stack;
 use super::paint::{TextPage, Tone};
 use super::table;
 use crate::format;
@@ -15,30 +15,31 @@ use punctual_bundle::summary::VerdictWord;
 const WITH_CALLS: usize = 3;
 
 /// The whole page, with at most `worst` sections of each kind.
-pub fn sections(document: &SectionsDocument, worst: usize, options: &ShowOptions) -> String {
+pub fn show_sections(document: &SectionsDocument, worst: usize, options: &ShowOptions) -> String {
     let mut out = TextPage::new(options);
     let insn_ns = document.ns_per_instruction;
-    out.heading(&format!(
+    out.push_heading(&format!(
         "non-preemptible sections (kernel {}, {insn_ns} virtual ns an instruction)",
-        format::plain(&document.kernel)
+        format::escape_unsafe(&document.kernel)
     ));
-    out.paragraph("  ", "  ", Tone::Plain, &words::looked_in(document));
-    let model = words::model(document.preemption.as_deref());
-    out.paragraph("  ", "  ", Tone::Plain, &model);
+    out.push_paragraph("  ", "  ", Tone::Plain, &words::looked_in(document));
+    let model = words::explain_preemption_model(document.preemption.as_deref());
+    out.push_paragraph("  ", "  ", Tone::Plain, &model);
     for required in &document.required {
         let tone = match required.verdict {
             VerdictWord::Met => Tone::Plain,
             _ => Tone::Bad,
         };
-        out.paragraph("  ", "    ", tone, &words::required(required));
+        out.push_paragraph("  ", "    ", tone, &words::format_requirement(required));
     }
-    for (disabled, sections) in tables::kinds(document.sections.by_kind()) {
-        let mut table = tables::sections(disabled, sections, insn_ns);
+    for (disabled, sections) in tables::section_kinds(document.sections.by_kind()) {
+        let mut table = tables::section_table(disabled, sections, insn_ns);
         table.shown = RowLimit { terminal: worst, ..table.shown };
-        table::section(&mut out, &table);
+        table::write_section(&mut out, &table);
         for (place, section) in sections.iter().take(WITH_CALLS.min(worst)).enumerate() {
-            let text = words::longest(section, insn_ns, &stack(&section.stack));
-            out.paragraph(&format!("  {}  ", place + 1), "     ", Tone::Plain, &text);
+            let text =
+                words::format_longest_section(section, insn_ns, &format_stack(&section.stack));
+            out.push_paragraph(&format!("  {}  ", place + 1), "     ", Tone::Plain, &text);
         }
     }
     if !document.findings.is_empty() {

@@ -31,7 +31,7 @@ struct ShapeAxis {
 }
 
 impl ShapeAxis {
-    fn cell(&self, latency: Nanos) -> usize {
+    fn cell_index(&self, latency: Nanos) -> usize {
         let place = (latency.ns().max(1) as f64 / self.low).ln() / (self.high / self.low).ln();
         ((place * self.cells as f64) as usize).min(self.cells - 1)
     }
@@ -44,8 +44,8 @@ pub fn write(out: &mut TextPage, phases: &[PhaseView]) {
 /// Draws the distributions; those without samples are omitted.
 pub fn write_all(out: &mut TextPage, mut shapes: Vec<DistributionShape>) {
     shapes.retain(|shape| !shape.curve.is_empty());
-    let more = shapes.len().saturating_sub(SHOWN_SERIES);
-    if more > 0 {
+    let omitted_count = shapes.len().saturating_sub(SHOWN_SERIES);
+    if omitted_count > 0 {
         shapes.sort_by_key(|shape| Reverse(shape.curve.last().map(|(latency, _)| *latency)));
         shapes.truncate(SHOWN_SERIES);
     }
@@ -53,42 +53,47 @@ pub fn write_all(out: &mut TextPage, mut shapes: Vec<DistributionShape>) {
         || shapes.iter().flat_map(|s| s.curve.iter().map(|(latency, _)| latency.ns().max(1)));
     let (Some(low), Some(high)) = (latencies().min(), latencies().max()) else { return };
     let names: Vec<String> =
-        shapes.iter().map(|s| format::clipped(&s.name, NAME_WIDTH, out.options.ascii)).collect();
+        shapes.iter().map(|s| format::clip_name(&s.name, NAME_WIDTH, out.options.ascii)).collect();
     let name_width = names.iter().map(|name| format::width_of(name)).max().unwrap_or(0);
     let cells = out.options.width.saturating_sub(name_width + 4).clamp(CELLS_MIN, CELLS_MAX);
     // A single value still needs an axis; one sample at zero does not need four more decades.
     let low = (low as f64).max(high as f64 / DECADES);
     let axis = ShapeAxis { low, high: (high as f64).max(low * 2.0), cells };
-    out.heading("distributions (number of samples by latency, both logarithmic)");
+    out.push_heading("distributions (number of samples by latency, both logarithmic)");
     for (shape, name) in shapes.iter().zip(&names) {
         let space = " ".repeat(name_width - format::width_of(name));
-        let bars = bars(out, &axis, &shape.curve);
-        out.line(&format!("  {name}{space}  {bars}"));
+        let bars = draw_bars(out, &axis, &shape.curve);
+        out.push_line(&format!("  {name}{space}  {bars}"));
     }
     write_axis(out, &axis, name_width + 4);
-    if more > 0 {
-        out.paragraph("  ", "  ", Tone::Faint, &format!("and {more} more, with smaller maxima"));
+    if omitted_count > 0 {
+        out.push_paragraph(
+            "  ",
+            "  ",
+            Tone::Faint,
+            &format!("and {omitted_count} more, with smaller maxima"),
+        );
     }
 }
 
 fn shapes_of<'a>(phase: &'a PhaseView) -> impl Iterator<Item = DistributionShape> + 'a {
     let shape = |s: &punctual_stats::SeriesView| DistributionShape {
         name: format!("{}/{}", phase.meta.name, s.meta.name),
-        curve: Distribution::of(&s.state.data).curve().collect(),
+        curve: Distribution::from_series(&s.state.data).cumulative_curve().collect(),
     };
     phase.series.iter().map(shape)
 }
 
 /// A bar for each cell, its height by the logarithm of its count; a single sample is visible.
-fn bars(out: &TextPage, axis: &ShapeAxis, curve: &[(Nanos, u64)]) -> String {
+fn draw_bars(out: &TextPage, axis: &ShapeAxis, curve: &[(Nanos, u64)]) -> String {
     let mut counts = vec![0u64; axis.cells];
     let mut before = 0;
     for (latency, cumulative) in curve {
-        counts[axis.cell(*latency)] += cumulative - before;
+        counts[axis.cell_index(*latency)] += cumulative - before;
         before = *cumulative;
     }
     let fullest = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
-    let bars = out.either(BARS, ASCII_BARS);
+    let bars = out.choose_spelling(BARS, ASCII_BARS);
     let bar = |n: &u64| match n {
         0 => ' ',
         n => {
@@ -101,8 +106,9 @@ fn bars(out: &TextPage, axis: &ShapeAxis, curve: &[(Nanos, u64)]) -> String {
 /// Three marks: the ends and the middle of the axis.
 fn write_axis(out: &mut TextPage, axis: &ShapeAxis, indent: usize) {
     let at = |share: f64| axis.low * (axis.high / axis.low).powf(share);
-    let mark = |share: f64| out.latency(at(share).round());
-    let (left, middle, right) = (mark(0.0), mark(0.5), format!("{} {}", mark(1.0), out.unit()));
+    let mark = |share: f64| out.format_latency(at(share).round());
+    let (left, middle, right) =
+        (mark(0.0), mark(0.5), format!("{} {}", mark(1.0), out.unit_name()));
     let mut line = left;
     for (text, end) in [(middle, axis.cells / 2), (right, axis.cells)] {
         let start = end.saturating_sub(format::width_of(&text)).max(format::width_of(&line) + 1);
@@ -110,5 +116,5 @@ fn write_axis(out: &mut TextPage, axis: &ShapeAxis, indent: usize) {
         line += &text;
     }
     let line = out.paint(Tone::Faint, &line);
-    out.line(&format!("{}{line}", " ".repeat(indent)));
+    out.push_line(&format!("{}{line}", " ".repeat(indent)));
 }

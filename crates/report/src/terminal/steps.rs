@@ -12,13 +12,14 @@ fn ran_of(counts: impl Iterator<Item = u64>) -> Cell {
     counts.for_each(|count| (ran, all) = (ran + u64::from(count > 0), all + 1));
     match all {
         0 => Cell::text("–"),
-        _ => Cell::text(format!("{} of {}", format::count(ran), format::count(all))),
+        _ => Cell::text(format!("{} of {}", format::count_text(ran), format::count_text(all))),
     }
 }
 
 /// Lines with code that did not run: `34, 51-58`.
 fn not_run(file: &FileSteps) -> String {
-    let lines: Vec<(u64, u64)> = file.lines.iter().map(|(at, line)| (*at, line.ran())).collect();
+    let lines: Vec<(u64, u64)> =
+        file.lines.iter().map(|(at, line)| (*at, line.run_count())).collect();
     let runs = lines.chunk_by(|a, b| (a.1 == 0) == (b.1 == 0)).filter(|run| run[0].1 == 0);
     let runs = runs.map(|run| match run {
         [(line, _)] => line.to_string(),
@@ -28,20 +29,21 @@ fn not_run(file: &FileSteps) -> String {
 }
 
 /// The source files.
-pub fn steps(counts: &StepCounts, options: &ShowOptions) -> String {
+pub fn show_steps(counts: &StepCounts, options: &ShowOptions) -> String {
     let mut out = TextPage::new(options);
     let columns = vec![
-        Column::text("file", 0).verbatim(),
+        Column::text("file", 0).with_verbatim_heading(),
         Column::text("functions", 0),
-        Column::text("lines", 0).explained("at which a step begins"),
-        Column::text("further lines", 1).explained("by the line table, from the step before"),
+        Column::text("lines", 0).with_explanation("at which a step begins"),
+        Column::text("further lines", 1)
+            .with_explanation("by the line table, from the step before"),
         Column::text("steps", 0),
-        Column::text("lines not run", 0).listed(),
+        Column::text("lines not run", 0).with_listing(),
     ];
     let rows = counts.files.iter().map(|(path, file)| {
         let lines = |derived| {
             let lines = file.lines.values().filter(move |line| line.is_derived() == derived);
-            ran_of(lines.map(LineSteps::ran))
+            ran_of(lines.map(LineSteps::run_count))
         };
         vec![
             Cell::name(path),
@@ -52,8 +54,9 @@ pub fn steps(counts: &StepCounts, options: &ShowOptions) -> String {
             Cell::text(not_run(file)),
         ]
     });
-    let table = Table::new("what ran", columns).shown(usize::MAX, usize::MAX).rows(rows);
-    table::section(&mut out, &table);
+    let table =
+        Table::new("what ran", columns).with_row_limit(usize::MAX, usize::MAX).with_rows(rows);
+    table::write_section(&mut out, &table);
     if !counts.findings.is_empty() {
         super::findings::write(&mut out, &counts.findings);
     }

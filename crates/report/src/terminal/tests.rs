@@ -1,6 +1,6 @@
 //! The small pages; tests/show.rs shows the summary of the fixture bundles.
 
-use super::paint::wrap;
+use super::paint::wrap_text;
 use super::*;
 use crate::tables::checks::CheckRow;
 use punctual_core::Nanos;
@@ -28,7 +28,7 @@ fn checks_list_failed_rules_first_and_fold_passed_ones() {
     ];
     let rules = CheckRow::read(&serde_json::json!({ "rules": rules })).expect("rules");
     let options = ShowOptions { width: 80, ..ShowOptions::default() };
-    insta::assert_snapshot!(checks(&rules, &options), @r#"
+    insta::assert_snapshot!(show_checks(&rules, &options), @r#"
     1 bad, 1 warning, 1 unknown, 3 good, 1 not applicable
 
     what to do
@@ -57,7 +57,7 @@ fn checks_list_failed_rules_first_and_fold_passed_ones() {
 
     evidence of each rule: --json
     "#);
-    insta::assert_snapshot!(checks(&rules[..3], &ShowOptions { ascii: true, ..options }), @r#"
+    insta::assert_snapshot!(show_checks(&rules[..3], &ShowOptions { ascii: true, ..options }), @r#"
     1 warning, 1 good, 1 not applicable
 
     what to do
@@ -75,9 +75,9 @@ fn checks_list_failed_rules_first_and_fold_passed_ones() {
 
     evidence of each rule: --json
     "#);
-    assert_eq!(checks(&[], &options), "\n");
+    assert_eq!(show_checks(&[], &options), "\n");
     for width in [40, 80] {
-        for rule_text in checks(&rules, &ShowOptions { width, ..options }).lines() {
+        for rule_text in show_checks(&rules, &ShowOptions { width, ..options }).lines() {
             assert!(crate::format::width_of(rule_text) <= width, "{width}: {rule_text}");
         }
     }
@@ -96,7 +96,10 @@ fn narrow_tables_never_hide_name_and_verdict() {
     let drawn = |width, whole| {
         let options = ShowOptions { width, whole, ..ShowOptions::default() };
         let mut out = super::paint::TextPage::new(&options);
-        super::table::body(&mut out, &Table::new("t", columns.clone()).rows([row.clone()]));
+        super::table::write_body(
+            &mut out,
+            &Table::new("t", columns.clone()).with_rows([row.clone()]),
+        );
         out.finish()
     };
     for width in [40, 10] {
@@ -144,7 +147,7 @@ fn live_lines_are_aligned_with_their_header() {
 
 #[test]
 fn texts_are_wrapped_at_spaces_and_long_words_are_split() {
-    assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-    assert_eq!(wrap("abcdefghij kl", 4), ["abcd", "efgh", "ij", "kl"]);
-    assert_eq!(wrap("", 4), [""]);
+    assert_eq!(wrap_text("one two three", 7), ["one two", "three"]);
+    assert_eq!(wrap_text("abcdefghij kl", 4), ["abcd", "efgh", "ij", "kl"]);
+    assert_eq!(wrap_text("", 4), [""]);
 }

@@ -3,11 +3,11 @@
 use super::ShowOptions;
 use super::paint::{TextPage, Tone};
 use super::table;
-use crate::format::{duration, plain};
+use crate::format::{duration_text, escape_unsafe};
 use crate::tables::{Cell, Column, Table};
 use punctual_bundle::{Bundle, Outcome, Series};
 use punctual_core::Nanos;
-use punctual_stats::{Distribution, first_violation, percentiles, views};
+use punctual_stats::{Distribution, first_violation, percentiles, phase_views};
 
 /// The state of the run.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,12 +22,12 @@ pub enum RunState {
 }
 
 /// Its name and state, one line per series, and violated requirements.
-pub fn watched(bundle: &Bundle, state: &RunState, options: &ShowOptions) -> String {
+pub fn show_watched(bundle: &Bundle, state: &RunState, options: &ShowOptions) -> String {
     let mut out = TextPage::new(options);
-    let name = out.paint(Tone::Strong, &plain(&bundle.manifest.experiment));
-    out.line(&format!("{name}  {}", describe(bundle, state)));
+    let name = out.paint(Tone::Strong, &escape_unsafe(&bundle.manifest.experiment));
+    out.push_line(&format!("{name}  {}", describe_state(bundle, state)));
     let columns = vec![
-        Column::text("series (latencies in µs)", 0).shrinking(),
+        Column::text("series (latencies in µs)", 0).with_shrinking(),
         Column::figures("samples", 1),
         Column::figures("lost", 2),
         Column::figures("overruns", 4),
@@ -37,30 +37,31 @@ pub fn watched(bundle: &Bundle, state: &RunState, options: &ShowOptions) -> Stri
         Column::figures("max", 0),
         Column::figures("max, last 5 min", 6),
     ];
-    let rows = bundle.series().map(|(phase, series)| row(phase, series));
-    let table = Table::new("series", columns).rows(rows).shown(usize::MAX, usize::MAX);
-    table::body(&mut out, &table);
-    for phase in views(bundle) {
+    let rows = bundle.all_series().map(|(phase, series)| series_row(phase, series));
+    let table =
+        Table::new("series", columns).with_rows(rows).with_row_limit(usize::MAX, usize::MAX);
+    table::write_body(&mut out, &table);
+    for phase in phase_views(bundle) {
         for view in &phase.series {
             if let Some(found) = first_violation(view, false) {
                 let text = format!(
                     "violated  {}/{}: {}",
-                    plain(&phase.meta.name),
-                    plain(&view.meta.name),
+                    escape_unsafe(&phase.meta.name),
+                    escape_unsafe(&view.meta.name),
                     found.requirement
                 );
                 let text = out.paint(Tone::Bad, &text);
-                out.line(&text);
+                out.push_line(&text);
             }
         }
     }
     for damage in &bundle.damage {
-        out.line(&plain(damage));
+        out.push_line(&escape_unsafe(damage));
     }
     out.finish()
 }
 
-fn describe(bundle: &Bundle, state: &RunState) -> String {
+fn describe_state(bundle: &Bundle, state: &RunState) -> String {
     let since = bundle.manifest.created.strftime("%Y-%m-%d %H:%M:%S");
     match state {
         RunState::GoesOn(ago) => {
@@ -69,34 +70,37 @@ fn describe(bundle: &Bundle, state: &RunState) -> String {
         RunState::Silent(Some(ago)) => format!(
             "started {since} UTC; no recorded end, and nothing saved for {}: it was killed, or the \
              system stopped",
-            duration(*ago)
+            duration_text(*ago)
         ),
         RunState::Silent(None) => format!("started {since} UTC; nothing saved yet"),
         RunState::Killed => {
             format!("began {since} UTC; KILLED: no end was recorded, and the writer is gone")
         }
-        RunState::Ended(outcome) => format!("{}; began {since} UTC", plain(&outcome.to_string())),
+        RunState::Ended(outcome) => {
+            format!("{}; began {since} UTC", escape_unsafe(&outcome.to_string()))
+        }
     }
 }
 
-fn row(phase: &str, series: &Series) -> Vec<Cell> {
+fn series_row(phase: &str, series: &Series) -> Vec<Cell> {
     let data = &series.state.data;
-    let distribution = Distribution::of(data);
-    let shown = |latency: Option<Nanos>| Cell::time_or(latency.map(|ns| ns.ns() as f64), "none");
+    let distribution = Distribution::from_series(data);
+    let time_cell =
+        |latency: Option<Nanos>| Cell::time_or(latency.map(|ns| ns.ns() as f64), "none");
     let percentile = |p: f64| {
-        let supported = data.count() >= percentiles::needed(p);
-        shown(distribution.percentile(p).filter(|_| supported))
+        let supported = data.sample_count() >= percentiles::samples_needed(p);
+        time_cell(distribution.percentile(p).filter(|_| supported))
     };
-    let last = series.lines().ok().and_then(|lines| lines.last()?.max);
+    let last = series.load_lines().ok().and_then(|lines| lines.last()?.max);
     vec![
         Cell::text(format!("{phase}/{}", series.meta.name)),
-        Cell::count(data.count()),
+        Cell::count(data.sample_count()),
         Cell::count(data.losses.dropped),
         Cell::count(data.losses.skipped),
         percentile(50.0),
         percentile(99.0),
         percentile(99.9),
-        shown(data.longest()).strong(),
-        shown(last),
+        time_cell(data.longest_latency()).with_strong_tone(),
+        time_cell(last),
     ]
 }

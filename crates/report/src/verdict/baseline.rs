@@ -1,7 +1,7 @@
 //! A run compared with earlier ones, in sentences.
 
-use crate::format::{count, counted, micros, percent, plain};
-use crate::sentence::chance;
+use crate::format::{count_text, count_with_noun, escape_unsafe, micros_text, percent_text};
+use crate::sentence::format_p_value;
 use crate::tables::Tone;
 use crate::tables::trend::{by_words, value_words};
 use punctual_bundle::baseline::{
@@ -13,15 +13,15 @@ use punctual_core::Nanos;
 /// bundle of an older version.
 pub(crate) fn one_line(held: &HeldAgainst) -> Option<String> {
     if let Some(why) = &held.not_held {
-        return Some(plain(&format!("cannot be told: {why}")));
+        return Some(escape_unsafe(&format!("cannot be told: {why}")));
     }
     if held.missing > 0 {
         return Some(format!("cannot be told: {}", decided_by(Some(held.missing))));
     }
     let answer = held.answer.as_ref()?;
     let NoiseAnswer { figure, runs, .. } = answer;
-    let by = step(answer);
-    let (p, all) = (chance(answer.p), counted(*runs, "run"));
+    let step_words = format_step(answer);
+    let (p, all) = (format_p_value(answer.p), count_with_noun(*runs, "run"));
     let text = match (answer.word, answer.as_high) {
         (NoiseWord::Regression, _) => {
             let date = answer.since.map(|of| of.strftime("%F").to_string());
@@ -29,25 +29,28 @@ pub(crate) fn one_line(held: &HeldAgainst) -> Option<String> {
             let spread = answer.spread.map_or(String::new(), |of| {
                 format!(": runs before differ by {}", spread_words(answer, of))
             });
-            format!("regression: {figure} {by} since {since}{p}, not noise{spread}")
+            format!("regression: {figure} {step_words} since {since}{p}, not noise{spread}")
         }
         (NoiseWord::Open, _) => {
-            format!("cannot be told: {figure} {by}{p}; {}", decided_by(answer.more))
+            format!("cannot be told: {figure} {step_words}{p}; {}", decided_by(answer.more))
         }
         (NoiseWord::Noise, _) if answer.is_lowest => {
-            format!("no regression: {figure} {by}, below all {all} before")
+            format!("no regression: {figure} {step_words}, below all {all} before")
         }
         (NoiseWord::Noise, Some(0)) => format!(
-            "noise: {figure} {by} is within what these runs do: the highest of {}, as one of them \
-             always is",
+            "noise: {figure} {step_words} is within what these runs do: the highest of {}, as one \
+             of them always is",
             runs.saturating_add(1)
         ),
         (NoiseWord::Noise, as_high) => {
-            let of = format!("{} of {all}", as_high.unwrap_or_default());
-            format!("noise: {figure} {by} is within what these runs do: {of} before were as high")
+            let high_count = format!("{} of {all}", as_high.unwrap_or_default());
+            format!(
+                "noise: {figure} {step_words} is within what these runs do: {high_count} before \
+                 were as high"
+            )
         }
     };
-    Some(plain(&text))
+    Some(escape_unsafe(&text))
 }
 
 /// A proposed bound with what it promises: `p99 < 43.1us: at most one false alarm in 43 runs …`.
@@ -60,10 +63,10 @@ pub(crate) fn of_bound(bound: &ProposedBound) -> String {
         }
         (false, None) => format!("these {runs}"),
     };
-    let of = count((1.0 / false_alarms).round() as u64);
+    let runs_per_alarm = count_text((1.0 / false_alarms).round() as u64);
     let needed = bound.needed.map_or(String::new(), |needed| {
-        let rarer = count(needed.saturating_add(1));
-        format!("; {runs} runs cannot bear 1 in {rarer}; {} can", count(needed))
+        let rarer = count_text(needed.saturating_add(1));
+        format!("; {runs} runs cannot bear 1 in {rarer}; {} can", count_text(needed))
     });
     let share = |of: f64| format!("{:.0} %", (of * 100.0).floor());
     let noticed = bound.noticed.map_or(String::new(), |of| {
@@ -73,21 +76,22 @@ pub(crate) fn of_bound(bound: &ProposedBound) -> String {
         Some(by) => format!(" (in 98 %: from {} on)", by_words(by, true, false)),
         None => String::new(),
     };
-    plain(&format!(
-        "{require}: at most one false alarm in {of} runs like {which}{needed}{noticed}{surely}"
+    escape_unsafe(&format!(
+        "{require}: at most one false alarm in {runs_per_alarm} runs like \
+         {which}{needed}{noticed}{surely}"
     ))
 }
 
 fn decided_by(more: Option<u64>) -> String {
     match more {
         Some(1) => "1 more run decides".to_owned(),
-        Some(more) => format!("{} decide", counted(more, "more run")),
+        Some(more) => format!("{} decide", count_with_noun(more, "more run")),
         None => "30 more runs like it would not decide".to_owned(),
     }
 }
 
 /// `+31 %`, `×12`, or a difference.
-fn step(answer: &NoiseAnswer) -> String {
+fn format_step(answer: &NoiseAnswer) -> String {
     match answer.is_time && !answer.is_difference && answer.by < 10.0 {
         true => format!("{:+.0} %", (answer.by - 1.0) * 100.0),
         false => by_words(answer.by, answer.is_time, answer.is_difference),
@@ -97,21 +101,21 @@ fn step(answer: &NoiseAnswer) -> String {
 fn spread_words(answer: &NoiseAnswer, spread: f64) -> String {
     match (answer.is_time, answer.is_difference) {
         (true, false) if spread >= 0.0095 => format!("{:.0} %", spread * 100.0),
-        (true, false) => percent(spread),
-        (true, true) => format!("{} µs", micros(Nanos(spread as i64))),
+        (true, false) => percent_text(spread),
+        (true, true) => format!("{} µs", micros_text(Nanos(spread as i64))),
         (false, _) => format!("{spread:.0}"),
     }
 }
 
 /// The verdict on the newest run, one paragraph per statement.
-pub fn newest(held: &HeldAgainst) -> Vec<(Tone, String)> {
+pub fn judge_newest(held: &HeldAgainst) -> Vec<(Tone, String)> {
     let rest = in_detail(held);
     let tone = rest.first().map_or(Tone::Plain, |(tone, _)| *tone);
     one_line(held).map(|line| (tone, line)).into_iter().chain(rest).collect()
 }
 
 fn in_detail(held: &HeldAgainst) -> Vec<(Tone, String)> {
-    let runs = counted(held.runs, "run");
+    let runs = count_with_noun(held.runs, "run");
     if let Some(why) = &held.not_held {
         return vec![(Tone::Uncertain, format!("not compared with its baseline: {why}"))];
     }
@@ -121,8 +125,8 @@ fn in_detail(held: &HeldAgainst) -> Vec<(Tone, String)> {
     let smallest = held.smallest.as_ref().map_or_else(
         || "no step of one figure is sure to be noticed within five runs".to_owned(),
         |step| {
-            let by = by_words(step.by, step.is_time, false);
-            format!("a step of {by} of {} would be noticed within five runs", step.figure)
+            let step_size = by_words(step.by, step.is_time, false);
+            format!("a step of {step_size} of {} would be noticed within five runs", step.figure)
         },
     );
     if held.worse.is_empty() {
@@ -140,7 +144,8 @@ fn in_detail(held: &HeldAgainst) -> Vec<(Tone, String)> {
     let of_begin = |first: &&WorseFigure| {
         let same = held.worse.iter().filter(|other| other.since == first.since);
         let how: Vec<String> = same.map(by_how_much).collect();
-        let text = format!("WORSE {}: {}; {}", since(first), how.join("; "), changed(first));
+        let text =
+            format!("WORSE {}: {}; {}", format_start(first), how.join("; "), format_changes(first));
         (Tone::Bad, text)
     };
     begins.iter().map(of_begin).collect()
@@ -148,22 +153,26 @@ fn in_detail(held: &HeldAgainst) -> Vec<(Tone, String)> {
 
 /// A history that is too short.
 pub(crate) fn of_few(runs: u64, missing: u64) -> String {
-    format!("not judged yet: {runs} of {}", counted(runs.saturating_add(missing), "run"))
+    format!("not judged yet: {runs} of {}", count_with_noun(runs.saturating_add(missing), "run"))
 }
 
 /// A figure far outside of the range of all earlier runs.
 pub(crate) fn of_leap(leap: &LeapingFigure) -> String {
-    let by = by_words(leap.by, leap.is_time, leap.is_difference);
-    let more = match leap.more {
+    let step_words = by_words(leap.by, leap.is_time, leap.is_difference);
+    let further_runs = match leap.more {
         1 => "one more such run decides".to_owned(),
         more => format!("{more} more such runs decide"),
     };
-    format!("{} {by} above its median of {}; {more}", leap.figure, counted(leap.runs, "run"))
+    format!(
+        "{} {step_words} above its median of {}; {further_runs}",
+        leap.figure,
+        count_with_noun(leap.runs, "run")
+    )
 }
 
 /// A figure that is worse than before: by how much, since when, and what else changed then.
 pub(crate) fn of_worse(worse: &WorseFigure) -> String {
-    let (how, since, changed) = (by_how_much(worse), since(worse), changed(worse));
+    let (how, since, changed) = (by_how_much(worse), format_start(worse), format_changes(worse));
     format!("worse than its baseline {since}: {how}; {changed}")
 }
 
@@ -176,12 +185,12 @@ fn by_how_much(worse: &WorseFigure) -> String {
     format!("{figure} {before} before, {now}{unit} now, {by} (95 %: {low} to {high})")
 }
 
-fn since(worse: &WorseFigure) -> String {
-    let runs = counted(worse.runs, "run");
+fn format_start(worse: &WorseFigure) -> String {
+    let runs = count_with_noun(worse.runs, "run");
     format!("since the run of {} ({runs})", worse.since.strftime("%F %R UTC"))
 }
 
-fn changed(worse: &WorseFigure) -> String {
+fn format_changes(worse: &WorseFigure) -> String {
     match worse.changed.is_empty() {
         true => "nothing else that is kept changed with it".to_owned(),
         false => format!("with it changed {}", worse.changed.join("; ")),

@@ -5,16 +5,17 @@
 pub mod synthetic;
 
 use punctual_bundle::Bundle;
-use punctual_report::html::{ReportInput, report};
+use punctual_report::html::{ReportInput, render_report};
 use std::path::{Path, PathBuf};
 
 /// The report on these bundles.
 pub fn page_of(bundles: &[&Bundle]) -> String {
     let summaries: Vec<_> =
-        bundles.iter().map(|bundle| punctual_stats::summarize(bundle)).collect();
+        bundles.iter().map(|bundle| punctual_stats::summarize_bundle(bundle)).collect();
     let pairs = bundles.iter().zip(&summaries);
-    let inputs: Vec<_> = pairs.map(|(bundle, summary)| ReportInput::of(bundle, summary)).collect();
-    report(&inputs).unwrap()
+    let inputs: Vec<_> =
+        pairs.map(|(bundle, summary)| ReportInput::from_bundle(bundle, summary)).collect();
+    render_report(&inputs).unwrap()
 }
 
 /// Every bundle of fixtures/bundles that opens.
@@ -58,8 +59,8 @@ pub fn hostile_bundle(directory: &Path, url: &str) -> Bundle {
     let names = hostile_names(url);
     let findings = names.iter().map(|name| {
         Finding::new(name, Severity::Warning, name.clone(), name.clone())
-            .evidence(name.clone())
-            .remedy(name.clone())
+            .with_evidence(name.clone())
+            .with_remedy(name.clone())
     });
     let fact = |name: &String| (name.clone(), json!({"known": name, "unavailable": name}));
     let fields: serde_json::Map<String, serde_json::Value> = names.iter().map(fact).collect();

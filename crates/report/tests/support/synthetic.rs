@@ -125,7 +125,7 @@ pub fn write(directory: &Path, recipe: &Recipe) -> Bundle {
         let mut ended = bundle;
         ended.manifest.ending = Some(ending.clone());
         ended.completeness = Completeness::Whole;
-        writer.finish(&punctual_stats::summarize(&ended), ending).unwrap();
+        writer.finish(&punctual_stats::summarize_bundle(&ended), ending).unwrap();
         return Bundle::open(directory).unwrap();
     }
     bundle
@@ -148,7 +148,7 @@ fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load
             .into_iter()
             .chain(Some(recipe.text.clone()).filter(|t| !t.is_empty()))
             .collect(),
-        cpus: CpuSet::single(0),
+        cpus: CpuSet::from_cpu(0),
         starts: 3,
         failures: 0,
         work: Fact::NotAsked,
@@ -176,7 +176,7 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
         measure: String::new(),
         workload: TIMER_WORKLOAD.into(),
         clock: Clock::Monotonic,
-        cpus: CpuSet::single(cpu as usize),
+        cpus: CpuSet::from_cpu(cpu as usize),
         scheduling: "SCHED_FIFO 80".into(),
         real_time: true,
         period: Some(recipe.period),
@@ -206,12 +206,12 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
         let latency = random.latency(load, cpu, recipe.period);
         let sample = Sample { seq, due: ClockNs(due), woke: ClockNs(due + latency), cpu };
         let missed = latency / recipe.period.ns();
-        data.record(&sample, missed as u64);
+        data.record_sample(&sample, missed as u64);
         samples.push(sample);
         due += recipe.period.ns() * (1 + missed);
     }
-    let mut out = writer.series(phase, cpu as usize, &meta, recipe.keep).unwrap();
-    out.append(&samples).unwrap();
+    let mut out = writer.begin_series(phase, cpu as usize, &meta, recipe.keep).unwrap();
+    out.append_samples(&samples).unwrap();
     if recipe.keep < recipe.samples {
         for second in samples.chunk_by(|a, b| {
             (a.due.ns() - start) / 1_000_000_000 == (b.due.ns() - start) / 1_000_000_000
@@ -239,7 +239,7 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
         data,
         usage: Fact::Known(usage),
         digest: None,
-        samples_kept: out.kept(),
+        samples_kept: out.kept_count(),
         log_bytes: out.log_bytes(),
     };
     out.finish(&state).unwrap();

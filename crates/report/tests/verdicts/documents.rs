@@ -103,11 +103,12 @@ fn labs_agree_with_their_exit_code() {
     for (word, state, equal, finished, exit) in ways {
         let lab = lab(word, state, equal, finished);
         let way = format!("{word:?} {state} {equal:?}");
-        assert_eq!(lab.exit(), exit, "{way}");
+        assert_eq!(lab.to_exit(), exit, "{way}");
         let page = document::lab_page(&lab, &[None], &[], "ways").unwrap();
         let mut junit = Vec::new();
         export::write_junit_of_lab(&lab, &mut junit).unwrap();
-        let text = document::lab(&lab, "ways", &[]).terminal(&ShowOptions::default());
+        let text = document::build_lab_document(&lab, "ways", &[])
+            .to_terminal_text(&ShowOptions::default());
         agree(&way, exit, &text, &page, junit);
     }
 }
@@ -136,12 +137,13 @@ fn comparisons_agree_with_their_exit_code() {
     let none = [(None, Exit::Done)];
     for (word, exit) in WORDS.map(|(word, exit)| (Some(word), exit)).into_iter().chain(none) {
         let comparison = comparison(word);
-        let ended = Exit::of_word(VerdictWord::gravest(comparison.verdict));
+        let ended = Exit::of_word(VerdictWord::gravest_verdict(comparison.verdict));
         assert_eq!(ended, exit, "{word:?}");
-        let page = document::comparison(&comparison).page().unwrap();
+        let page = document::build_comparison_document(&comparison).render_page().unwrap();
         let mut junit = Vec::new();
         export::write_junit_of_gates(&comparison, &mut junit).unwrap();
-        let text = document::comparison(&comparison).terminal(&ShowOptions::default());
+        let text = document::build_comparison_document(&comparison)
+            .to_terminal_text(&ShowOptions::default());
         agree(&format!("{word:?}"), exit, &text, &page, junit);
     }
 }

@@ -4,10 +4,10 @@ use crate::openmetrics::check::read;
 use punctual_bundle::Bundle;
 use punctual_bundle::openmetrics::Exposition;
 use punctual_bundle::summary::VerdictWord;
-use punctual_report::export::{Format, KcidbOptions, export, write_kcidb};
-use punctual_report::html::{ReportInput, report};
+use punctual_report::export::{Format, KcidbOptions, export_bundle, write_kcidb};
+use punctual_report::html::{ReportInput, render_report};
 use punctual_report::terminal::{self, ShowOptions};
-use punctual_stats::{summarize, views};
+use punctual_stats::{phase_views, summarize_bundle};
 use scraper::{Html, Selector};
 
 /// The answer in an output.
@@ -44,7 +44,11 @@ impl Output {
 #[test]
 fn every_export_format_with_a_verdict_is_tested() {
     for format in Format::ALL {
-        assert_eq!(format.answers(), Output::ALL.contains(&Output::Format(format)), "{format:?}");
+        assert_eq!(
+            format.has_verdict(),
+            Output::ALL.contains(&Output::Format(format)),
+            "{format:?}"
+        );
     }
 }
 
@@ -74,8 +78,8 @@ const ALARMS: [&str; 9] = [
 ];
 
 fn terminal(bundle: &Bundle) -> Shown {
-    let summary = summarize(bundle);
-    let text = terminal::show(&summary, &views(bundle), &ShowOptions::default());
+    let summary = summarize_bundle(bundle);
+    let text = terminal::show_summary(&summary, &phase_views(bundle), &ShowOptions::default());
     // The title ends where the first table begins.
     let title = text.split("\n\n").next().unwrap_or_default().to_owned();
     let is_well = !ALARMS.iter().any(|alarm| title.contains(alarm));
@@ -86,25 +90,26 @@ fn terminal(bundle: &Bundle) -> Shown {
 fn metrics(bundle: &Bundle) -> Shown {
     let mut exposition = Exposition::default();
     let labels = [("experiment", "ways".to_owned())];
-    exposition.verdict(&labels, &summarize(bundle).verdict);
+    exposition.add_verdict(&labels, &summarize_bundle(bundle).verdict);
     let text = exposition.finish();
     let samples = read(&text).unwrap();
     let held = samples["punctual_verdict"].iter().filter(|sample| sample.value == 1.0);
     let held: Vec<&str> = held.map(|sample| sample.labels["verdict"].as_str()).collect();
     assert_eq!(held.len(), 1, "{text}");
-    let word = VerdictWord::ALL.into_iter().map(VerdictWord::word).find(|word| held == [*word]);
+    let word =
+        VerdictWord::ALL.into_iter().map(VerdictWord::json_word).find(|word| held == [*word]);
     Shown { is_well: samples["punctual_exit_code"][0].value == 0.0, word: Some(word), text }
 }
 
 /// The banner of a page about these bundles.
 pub fn page(bundles: &[&Bundle]) -> (bool, String) {
-    let summaries: Vec<_> = bundles.iter().map(|bundle| summarize(bundle)).collect();
+    let summaries: Vec<_> = bundles.iter().map(|bundle| summarize_bundle(bundle)).collect();
     let inputs: Vec<ReportInput<'_>> = bundles
         .iter()
         .zip(&summaries)
-        .map(|(bundle, summary)| ReportInput::of(bundle, summary))
+        .map(|(bundle, summary)| ReportInput::from_bundle(bundle, summary))
         .collect();
-    is_well(&report(&inputs).unwrap())
+    is_well(&render_report(&inputs).unwrap())
 }
 
 /// Whether no banner of a page alarms; the text of the banners.
@@ -123,7 +128,7 @@ fn of_format(format: Format, bundle: &Bundle) -> Shown {
     let mut bytes = Vec::new();
     match format {
         Format::Kcidb => write_kcidb(bundle, &KcidbOptions::default(), &mut bytes).unwrap(),
-        _ => export(bundle, format, &mut bytes).unwrap(),
+        _ => export_bundle(bundle, format, &mut bytes).unwrap(),
     }
     let text = String::from_utf8(bytes).unwrap();
     let json = || serde_json::from_str::<serde_json::Value>(&text).unwrap();
@@ -144,8 +149,8 @@ fn of_format(format: Format, bundle: &Bundle) -> Shown {
         Format::CyclictestJson => (json()["return_code"] == 0, None),
         _ => {
             let summary: punctual_bundle::summary::Summary = serde_json::from_str(&text).unwrap();
-            let word = summary.verdict.word.map(|word| word.word());
-            (summary.verdict.exit() as u8 == 0, Some(word))
+            let word = summary.verdict.word.map(|word| word.json_word());
+            (summary.verdict.to_exit() as u8 == 0, Some(word))
         }
     };
     Shown { is_well, word, text }

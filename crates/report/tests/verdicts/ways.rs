@@ -17,7 +17,7 @@ use punctual_core::{
     Clock, ClockNs, CpuSet, Fact, Losses, Missing, MonotonicNs, Nanos, Sample, SeriesData,
     SeriesShape, Unfinished,
 };
-use punctual_stats::summarize;
+use punctual_stats::summarize_bundle;
 use std::path::Path;
 
 macro_rules! ways {
@@ -219,13 +219,13 @@ pub fn make(way: Way, directory: &Path) {
     let mut bundle = Bundle::open(directory).unwrap();
     bundle.manifest = writer.manifest().clone();
     bundle.completeness = Completeness::Whole;
-    let mut summary = summarize(&bundle);
-    ending.exit_code = summary.verdict.exit() as u8;
+    let mut summary = summarize_bundle(&bundle);
+    ending.exit_code = summary.verdict.to_exit() as u8;
     summary.ending = Some(ending.clone());
     writer.finish(&summary, ending).unwrap();
     if let Some(held) = held {
         let bundle = amend::hold_against(directory, held).unwrap();
-        amend::renew_summary(directory, &summarize(&bundle)).unwrap();
+        amend::renew_summary(directory, &summarize_bundle(&bundle)).unwrap();
     }
     if matches!(way, Way::DamagedAfterMet | Way::DamagedAfterNotMet) {
         std::fs::write(directory.join("phases/000/0000.state.json"), "{").unwrap();
@@ -315,7 +315,7 @@ fn measure(way: Way, writer: &BundleWriter) {
         measure: "t".into(),
         workload: if lost.is_some() { ATTACHED_WORKLOAD } else { TIMER_WORKLOAD }.into(),
         clock: Clock::Monotonic,
-        cpus: CpuSet::single(0),
+        cpus: CpuSet::from_cpu(0),
         scheduling: "SCHED_FIFO 80".into(),
         real_time: true,
         period: Some(Nanos::MILLI),
@@ -323,15 +323,15 @@ fn measure(way: Way, writer: &BundleWriter) {
         requirements,
         details: Default::default(),
     };
-    let mut series = writer.series(0, 0, &meta, 100).unwrap();
+    let mut series = writer.begin_series(0, 0, &meta, 100).unwrap();
     let shape = SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: meta.period };
     let mut data = SeriesData::new(shape);
     for seq in 0..20 {
         let due = seq * 1_000_000;
         let sample =
             Sample { seq: seq as u64, due: ClockNs(due), woke: ClockNs(due + 10_000), cpu: 0 };
-        data.record(&sample, 0);
-        series.append(&[sample]).unwrap();
+        data.record_sample(&sample, 0);
+        series.append_samples(&[sample]).unwrap();
     }
     let hangs = match way {
         Way::Hangs => Some(1_602_000_000),
@@ -350,7 +350,7 @@ fn measure(way: Way, writer: &BundleWriter) {
         data.losses = Losses { skipped, dropped: lost, lost_records: lost, ..data.losses };
     }
     let usage = Fact::NotAsked;
-    let (samples_kept, log_bytes) = (series.kept(), series.log_bytes());
+    let (samples_kept, log_bytes) = (series.kept_count(), series.log_bytes());
     series.finish(&SeriesState { data, usage, digest: None, samples_kept, log_bytes }).unwrap();
 }
 

@@ -25,15 +25,15 @@ pub fn entries_plan(
     messages: Listener,
 ) -> Result<(Loaded, Plan), Failure> {
     let EntriesAsked { cpus, duration, requirements } = asked;
-    check(&cpus, online, &requirements)?;
+    check_cpus(&cpus, online, &requirements)?;
     let measure = format!("kind = \"entries\"\ncpus = \"{cpus}\"\n");
     let (loaded, mut plan) = attached_plan(format!("CPU {cpus}"), &measure, messages)?;
-    plan.controller_cpus = beside(&cpus, online);
+    plan.controller_cpus = controller_cpus(&cpus, online);
     for measure in plan.phases.iter_mut().flat_map(|phase| &mut phase.measures) {
         measure.length = duration.map_or(Length::UntilInterrupted, Length::Duration);
         measure.require.clone_from(&requirements);
         for thread in &mut measure.threads {
-            thread.name = thread.cpus.first().map(cpu_label).unwrap_or_default();
+            thread.name = thread.cpus.first_cpu().map(cpu_label).unwrap_or_default();
         }
     }
     Ok((loaded, plan))
@@ -55,7 +55,7 @@ pub fn refuse_for_cpus(options: &RunOptions) -> Result<(), Failure> {
     Err(Failure::refused(refused))
 }
 
-fn check(
+fn check_cpus(
     chosen: &CpuSet,
     online: &CpuSet,
     requirements: &[SeriesRequirement],
@@ -65,7 +65,8 @@ fn check(
         let message = format!("--cpus {chosen}: CPU {missing} is not online (CPUs {online} are)");
         return Err(Failure::refused(message));
     }
-    let wrong = |of: &SeriesRequirement| Some((of.clone(), EntriesPlan::refuses(of, chosen)?));
+    let wrong =
+        |of: &SeriesRequirement| Some((of.clone(), EntriesPlan::reason_to_refuse(of, chosen)?));
     match requirements.iter().find_map(wrong) {
         None => Ok(()),
         Some((of, why)) => Err(Failure::refused(format!("--require '{of}': {why}"))),
@@ -73,8 +74,8 @@ fn check(
 }
 
 /// The CPUs for punctual itself: not the measured ones, if there are others.
-fn beside(chosen: &CpuSet, online: &CpuSet) -> CpuSet {
-    let allowed = attributes::affinity(0).unwrap_or_else(|_| online.clone());
+fn controller_cpus(chosen: &CpuSet, online: &CpuSet) -> CpuSet {
+    let allowed = attributes::read_affinity(0).unwrap_or_else(|_| online.clone());
     match allowed.difference(chosen) {
         none if none.is_empty() => online.difference(chosen),
         others => others,
@@ -88,7 +89,8 @@ mod tests {
     use crate::request::online_cpus;
 
     fn asked(requirement: &str) -> EntriesAsked {
-        let cpus = online_cpus().expect("CPUs").first().map(CpuSet::single).unwrap_or_default();
+        let cpus =
+            online_cpus().expect("CPUs").first_cpu().map(CpuSet::from_cpu).unwrap_or_default();
         let requirements = vec![requirement.parse().expect("a requirement")];
         EntriesAsked { cpus, duration: Some(Nanos::SECOND), requirements }
     }
@@ -96,7 +98,7 @@ mod tests {
     #[test]
     fn a_measured_cpu_has_a_named_series_and_accepts_run_options() {
         let (asked, online) = (asked("entries < 10"), online_cpus().expect("CPUs"));
-        let cpu = asked.cpus.first().expect("a CPU");
+        let cpu = asked.cpus.first_cpu().expect("a CPU");
         let (_, plan) = entries_plan(asked, &online, &Silent).expect("a plan");
         assert_eq!(plan.name, format!("CPU {cpu}"));
         assert!(!plan.memory_lock && plan.dma_latency.0.is_none() && plan.partition.is_none());
@@ -109,7 +111,7 @@ mod tests {
             ..RunOptions::default()
         };
         refuse_for_cpus(&options).expect("they make sense");
-        let plan = options.apply(plan, &online).expect("a plan");
+        let plan = options.apply_to(plan, &online).expect("a plan");
         assert!(plan.record.is_some() && plan.forever && plan.on_violation.is_some());
         let [measure] = &plan.phases[0].measures[..] else { panic!("{:?}", plan.phases) };
         assert_eq!(
@@ -136,7 +138,7 @@ mod tests {
             let said = refused(asked(requirement));
             assert!(said.contains(why) && said.contains("--require"), "{said}");
         }
-        let nowhere = EntriesAsked { cpus: CpuSet::single(4_000), ..asked("max < 1s") };
+        let nowhere = EntriesAsked { cpus: CpuSet::from_cpu(4_000), ..asked("max < 1s") };
         assert!(refused(nowhere).contains("not online"));
         let options = |change: fn(&mut RunOptions)| {
             let mut options = RunOptions::default();

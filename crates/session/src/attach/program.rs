@@ -26,12 +26,12 @@ pub struct CyclesAsked {
 }
 
 /// The plan, and its experiment.
-pub fn plan(
+pub fn plan_program(
     target: &CycleTarget,
     asked: CyclesAsked,
     messages: Listener,
 ) -> Result<(Loaded, Plan), Failure> {
-    let (loaded, mut plan) = attached_plan(target.name(), MEASURE, messages)?;
+    let (loaded, mut plan) = attached_plan(target.bundle_name(), MEASURE, messages)?;
     plan.controller_cpus = CpuSet::new();
     for measure in plan.phases.iter_mut().flat_map(|phase| &mut phase.measures) {
         measure.cpus = CpuSet::new();
@@ -63,7 +63,7 @@ mod tests {
             requirements: vec!["wakeup max < 1ms".parse().expect("a requirement")],
         };
         let target = CycleTarget::Processes(vec![std::process::id()]);
-        let (_, plan) = plan(&target, asked, &Silent).expect("a plan");
+        let (_, plan) = plan_program(&target, asked, &Silent).expect("a plan");
         assert!(!plan.memory_lock && plan.dma_latency.0.is_none() && plan.partition.is_none());
         assert!(plan.controller_cpus.is_empty() && plan.estimated_time() == Some(Nanos::SECOND));
         let options = RunOptions {
@@ -73,7 +73,7 @@ mod tests {
             forever: true,
             ..RunOptions::default()
         };
-        let plan = options.apply(plan, &CpuSet::single(0)).expect("a plan");
+        let plan = options.apply_to(plan, &CpuSet::from_cpu(0)).expect("a plan");
         assert!(plan.explain.is_some() && plan.record.is_some() && plan.forever);
         let [phase] = &plan.phases[..] else { panic!("{:?}", plan.phases) };
         let [measure] = &phase.measures[..] else { panic!("{:?}", phase.measures) };
@@ -86,7 +86,7 @@ mod tests {
     fn a_bundle_is_continued_only_by_the_same_plan_and_program() {
         let target = CycleTarget::Processes(vec![std::process::id()]);
         let asked = CyclesAsked::default();
-        let (loaded, plan) = plan(&target, asked, &Silent).expect("a plan");
+        let (loaded, plan) = plan_program(&target, asked, &Silent).expect("a plan");
         let place = tempfile::tempdir().expect("a directory");
         let bundle = place.path().join("bundle");
         let writer = BundleWriter::create(&bundle, &plan.name, "attach").expect("a bundle");
@@ -96,7 +96,7 @@ mod tests {
         let continued = |change: fn(&mut Plan), loaded: Option<&Loaded>| {
             let mut plan = plan.clone();
             change(&mut plan);
-            let continued = Continuation::of(&bundle, &mut plan, loaded);
+            let continued = Continuation::prepare_plan(&bundle, &mut plan, loaded);
             continued.map(|of| of.is_some()).map_err(|why| why.render(false))
         };
         let refused = |change, loaded, why| {

@@ -8,9 +8,9 @@ use punctual_sys::clock;
 
 /// A watcher: of an attached program ([`Attached`]), or of CPUs ([`Disturbed`]).
 pub trait AttachWatcher<State> {
-    fn refresh(&mut self, state: &State);
+    fn show_state(&mut self, state: &State);
     /// Called after measuring has ended.
-    fn end(&mut self) {}
+    fn on_end(&mut self) {}
 }
 
 /// The state at a refresh.
@@ -29,16 +29,16 @@ pub struct Attached {
 
 impl Attached {
     /// The state of a run that attaches to a program.
-    pub fn of(snapshot: &Snapshot<'_>) -> Attached {
-        let now = clock::monotonic();
+    pub fn from_snapshot(snapshot: &Snapshot<'_>) -> Attached {
+        let now = clock::monotonic_now();
         let programs = || snapshot.phase.programs.iter().map(|program| &program.cycles);
         Attached {
             name: snapshot.experiment.to_owned(),
             elapsed: snapshot.elapsed,
             planned: snapshot.planned,
-            threads: programs().flat_map(|of| of.rows()).collect(),
+            threads: programs().flat_map(|of| of.thread_rows()).collect(),
             others: programs()
-                .flat_map(|of| of.threads())
+                .flat_map(|of| of.seen_threads())
                 .filter(|one| one.label().is_none())
                 .count(),
             culprit: programs().find_map(|of| of.top_culprit(now)),
@@ -57,13 +57,13 @@ pub struct Disturbed {
 
 impl Disturbed {
     /// The state of a run that attaches to CPUs.
-    pub fn of(snapshot: &Snapshot<'_>) -> Disturbed {
+    pub fn from_snapshot(snapshot: &Snapshot<'_>) -> Disturbed {
         let entries = || snapshot.phase.entries.iter();
         Disturbed {
-            chosen: entries().fold(CpuSet::new(), |all, of| all.union(of.cpus())),
+            chosen: entries().fold(CpuSet::new(), |all, of| all.union(of.chosen_cpus())),
             elapsed: snapshot.elapsed,
             planned: snapshot.planned,
-            cpus: entries().flat_map(|of| of.rows().to_vec()).collect(),
+            cpus: entries().flat_map(|of| of.view_rows().to_vec()).collect(),
         }
     }
 }

@@ -14,20 +14,20 @@ const OF_KERNEL: [&str; 7] =
     ["kworker/", "ksoftirqd/", "rcu", "ktimers/", "migration/", "irq/", "kcompactd"];
 
 /// A table of them, the longest total first.
-pub(super) fn table(all: &[DelayedTask], name: impl Fn(u32) -> String) -> Option<Table> {
-    let mut all: Vec<&DelayedTask> = all.iter().collect();
-    all.sort_by_key(|task| Reverse(task.total));
+pub(super) fn task_table(all: &[DelayedTask], name: impl Fn(u32) -> String) -> Option<Table> {
+    let mut sorted_tasks: Vec<&DelayedTask> = all.iter().collect();
+    sorted_tasks.sort_by_key(|task| Reverse(task.total));
     let row = |task: &&DelayedTask| {
         vec![
-            Cell::from(format::plain(&name(task.thread))),
-            Cell::from(format::plain(&task.name.to_string())),
+            Cell::from(format::escape_unsafe(&name(task.thread))),
+            Cell::from(format::escape_unsafe(&task.name.to_string())),
             id_here(task.tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),
             Cell::from(task.times),
             Cell::from(task.total),
             Cell::from(task.longest),
         ]
     };
-    (!all.is_empty()).then(|| Table {
+    (!sorted_tasks.is_empty()).then(|| Table {
         name: "delayed-tasks".to_owned(),
         title: "who waited while a thread of the program ran, and ran next".to_owned(),
         columns: vec![
@@ -38,30 +38,34 @@ pub(super) fn table(all: &[DelayedTask], name: impl Fn(u32) -> String) -> Option
             Column::new("total", "ns"),
             Column::new("longest", "ns"),
         ],
-        rows: all.iter().take(SHOWN_TASKS).map(row).collect(),
+        rows: sorted_tasks.iter().take(SHOWN_TASKS).map(row).collect(),
     })
 }
 
 /// A finding for each thread that kept a thread of the kernel from running for too long.
-pub(super) fn findings(all: &[DelayedTask], subject: impl Fn(u32) -> String) -> Vec<Finding> {
+pub(super) fn kernel_delay_findings(
+    all: &[DelayedTask],
+    subject: impl Fn(u32) -> String,
+) -> Vec<Finding> {
     let mut longest: BTreeMap<u32, &DelayedTask> = BTreeMap::new();
     let is_of_kernel = |task: &&DelayedTask| {
         let name = task.name.to_string();
         task.longest >= LONG_WAIT && OF_KERNEL.iter().any(|begin| name.starts_with(begin))
     };
     for task in all.iter().filter(is_of_kernel) {
-        let known = longest.entry(task.thread).or_insert(task);
-        if task.longest > known.longest {
-            *known = task;
+        let longest_task = longest.entry(task.thread).or_insert(task);
+        if task.longest > longest_task.longest {
+            *longest_task = task;
         }
     }
     let finding = |(thread, task): (u32, &DelayedTask)| {
-        let name = format::plain(&task.name.to_string());
-        let message = format!("{name} waited {} for its CPU", task.longest.readable());
-        let (times, total) = (format::counted(task.times, "wait"), task.total.readable());
+        let name = format::escape_unsafe(&task.name.to_string());
+        let message = format!("{name} waited {} for its CPU", task.longest.to_readable());
+        let (times, total) =
+            (format::count_with_noun(task.times, "wait"), task.total.to_readable());
         Finding::new("delays-kernel-thread", Severity::Warning, subject(thread), message)
-            .evidence(format!("{times} of at least 10 µs, {total} altogether"))
-            .remedy(
+            .with_evidence(format!("{times} of at least 10 µs, {total} altogether"))
+            .with_remedy(
                 "let the thread sleep in between, or move this work to other CPUs (punctual \
                  isolate create): what waits for it stalls meanwhile",
             )
@@ -86,13 +90,13 @@ mod tests {
         let bash = task("bash", Nanos::from_secs(9));
         let short = task("kworker/1:2", Nanos::from_millis(999));
         let long = task("ksoftirqd/1", Nanos::from_secs(2));
-        let of = |all: &[DelayedTask]| findings(all, |tid| format!("a/{tid}"));
+        let of = |all: &[DelayedTask]| kernel_delay_findings(all, |tid| format!("a/{tid}"));
         assert!(of(&[bash, short]).is_empty());
         let found = of(&[bash, short, long]).pop().expect("a finding");
         assert_eq!(found.subject, "a/7");
         assert!(found.message.starts_with("ksoftirqd/1 waited 2"), "{}", found.message);
         assert_eq!(found.evidence.as_deref(), Some("2 waits of at least 10 µs, 2 s altogether"));
-        let drawn = |all: &[DelayedTask]| table(all, |_| "poller".to_owned());
+        let drawn = |all: &[DelayedTask]| task_table(all, |_| "poller".to_owned());
         let rows = drawn(&[short, bash]).expect("a table").rows;
         assert_eq!(rows[0][..2], [Cell::from("poller"), Cell::from("bash")]);
         assert!(drawn(&[]).is_none());

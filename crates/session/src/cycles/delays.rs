@@ -7,18 +7,18 @@ use punctual_explain::cycles::{CallNames, find_delay};
 use std::cmp::Reverse;
 
 /// A row for each of these cycles, with the parts longer than in a typical one; `None` without any.
-pub fn table<'c>(
+pub fn delay_table<'c>(
     longest: impl Iterator<Item = &'c Cycle>,
     typical: &Split,
     calls: &CallNames,
 ) -> Option<Table> {
     let row = |cycle: &Cycle| {
         let delay = find_delay(cycle, typical)?;
-        let own = delay.own_call.map(|call| match calls.get(&call) {
+        let own_call_text = delay.own_call.map(|call| match calls.get(&call) {
             Some(name) => format!("its own {name}()"),
             None => format!("its own system call {call}"),
         });
-        let by = delay.by.map(|by| {
+        let culprit_text = delay.by.map(|by| {
             let likely = if by.likely { "likely " } else { "" };
             format!("{likely}{}", task_label(by.name, by.tid))
         });
@@ -26,7 +26,9 @@ pub fn table<'c>(
             Cell::from(cycle.response_time()),
             Cell::from(delay.part.words()),
             Cell::from(delay.time),
-            by.or(own).map_or(Cell::Nothing, |by| Cell::from(format::plain(&by))),
+            culprit_text
+                .or(own_call_text)
+                .map_or(Cell::Nothing, |by| Cell::from(format::escape_unsafe(&by))),
         ])
     };
     // The longest are kept without the overrun of the cycle before; the rows show all of it.
@@ -48,7 +50,7 @@ pub fn table<'c>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::cycle;
+    use super::super::testing::cycle_at;
     use super::*;
     use punctual_core::cycle::{AwaitedWaker, CycleCulprit, TaskComm, WokenBy};
     use punctual_core::{CauseKind, MonotonicNs, Nanos};
@@ -59,16 +61,16 @@ mod tests {
 
     #[test]
     fn the_delay_of_a_cycle_is_its_excess_over_the_typical_one() {
-        let typical = cycle(0);
-        assert_eq!(table([&typical].into_iter(), &typical.split(), &calls()), None);
-        let mut delayed = cycle(1_000_000);
+        let typical = cycle_at(0);
+        assert_eq!(delay_table([&typical].into_iter(), &typical.total_split(), &calls()), None);
+        let mut delayed = cycle_at(1_000_000);
         delayed.run.add(CauseKind::Waiting, Nanos(50_000));
         let by =
             |name: &[u8; 16], by, time| AwaitedWaker { by, tid: 9, name: TaskComm(*name), time };
         let peer = b"peer\0\0\0\0\0\0\0\0\0\0\0\0";
         let words = |one: &Cycle| {
-            let table =
-                table([one].into_iter(), &typical.split(), &calls()).expect("it was delayed");
+            let table = delay_table([one].into_iter(), &typical.total_split(), &calls())
+                .expect("it was delayed");
             let row = &table.rows[0];
             assert_eq!(row[1..3], [Cell::from("waiting"), Cell::from(Nanos(50_000))]);
             row[3].clone()
@@ -80,8 +82,8 @@ mod tests {
         let mut late = delayed;
         late.release = MonotonicNs(late.release.ns() - 900_000);
         late.wake.add(CauseKind::Overrun, Nanos(900_000));
-        let both =
-            table([&delayed, &late].into_iter(), &typical.split(), &calls()).expect("delayed");
+        let both = delay_table([&delayed, &late].into_iter(), &typical.total_split(), &calls())
+            .expect("delayed");
         assert_eq!(both.rows[0][0], Cell::from(late.response_time()));
         // Less than half of it, and one that was only interrupted.
         delayed.awaited = Some(by(peer, WokenBy::Task, Nanos(20_000)));
@@ -103,13 +105,13 @@ mod tests {
 
     #[test]
     fn a_timeout_is_attributed_to_the_call_of_the_same_length() {
-        let typical = cycle(0);
+        let typical = cycle_at(0);
         let calls = CallNames::from([(45, "recvfrom".to_owned())]);
         let by = |part, call| {
-            let mut late = cycle(1_000_000);
+            let mut late = cycle_at(1_000_000);
             late.run.add(part, Nanos(4_000_000));
             late.longest_call = call;
-            let table = table([&late].into_iter(), &typical.split(), &calls);
+            let table = delay_table([&late].into_iter(), &typical.total_split(), &calls);
             table.expect("it was delayed").rows[0][3].clone()
         };
         let whole = Some((45, Nanos(4_000_000)));
@@ -121,22 +123,22 @@ mod tests {
 
     #[test]
     fn a_culprit_of_unattributed_time_is_named_as_likely() {
-        let typical = cycle(0);
+        let typical = cycle_at(0);
         let by = |one: &Cycle| {
-            let table =
-                table([one].into_iter(), &typical.split(), &calls()).expect("it was delayed");
+            let table = delay_table([one].into_iter(), &typical.total_split(), &calls())
+                .expect("it was delayed");
             table.rows[0][3].clone()
         };
         let name = TaskComm(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0");
         let ran = |ns| Some(CycleCulprit { tid: 9, name, time: Nanos(ns), behind: Nanos(ns) });
-        let mut hidden = cycle(1_000_000);
+        let mut hidden = cycle_at(1_000_000);
         hidden.run.add(CauseKind::Unknown, Nanos(90_000));
         assert_eq!(by(&hidden), Cell::Nothing);
         hidden.likely = ran(80_000);
         assert_eq!(by(&hidden), Cell::from("likely hog-9"));
         hidden.likely = ran(30_000);
         assert_eq!(by(&hidden), Cell::Nothing, "it does not explain the time");
-        let mut shared = cycle(1_000_000);
+        let mut shared = cycle_at(1_000_000);
         shared.run.add(CauseKind::Runqueue, Nanos(90_000));
         shared.culprit = ran(30_000);
         assert_eq!(by(&shared), Cell::from("hog-9"));

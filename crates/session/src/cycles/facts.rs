@@ -3,7 +3,7 @@
 use punctual_core::{Bytes, Fact, Nanos, Policy};
 use punctual_explain::cycles::lint::{Asks, HostFacts, LintViolation, ProcessMemory, ThreadFacts};
 use punctual_explain::cycles::{CallNames, WaitSite};
-use punctual_host::check::rights::{Obstacle, refusal};
+use punctual_host::check::rights::{Obstacle, find_refusal};
 use punctual_host::check::{self, Context, RuleVerdict};
 use punctual_host::environment::Environment;
 use punctual_host::files::Files;
@@ -17,7 +17,7 @@ pub fn of_thread(
     site: &WaitSite,
     calls: &CallNames,
 ) -> Option<ThreadFacts> {
-    let scheduling = attributes::scheduling(tid as i32).ok()?;
+    let scheduling = attributes::read_scheduling(tid as i32).ok()?;
     let status = files.read(&format!("/proc/{tid}/status")).ok()?;
     let slack = files.read_trimmed(&format!("/proc/{tid}/timerslack_ns"));
     let slack = slack.map_err(|why| why.to_string()).and_then(|text| {
@@ -25,14 +25,14 @@ pub fn of_thread(
     });
     Some(ThreadFacts {
         policy: Fact::Known(scheduling.policy),
-        affinity: attributes::affinity(tid as i32).unwrap_or_default(),
+        affinity: attributes::read_affinity(tid as i32).unwrap_or_default(),
         timer_slack: Fact::from(slack),
-        memory: memory(&status),
+        memory: parse_memory(&status),
         realtime_timerfd: site.is_of_file(calls)
             && is_realtime_timerfd(files, tid, site.call.argument),
         asks: Asks { for_timer: site.asks_for_timer(calls), first: is_first(&status) },
         waits_in: calls.get(&site.call.number).cloned().unwrap_or_default(),
-        runtime: runtime(files, tid),
+        runtime: runtime_of_thread(files, tid),
         ..ThreadFacts::default()
     })
 }
@@ -41,7 +41,7 @@ pub fn of_thread(
 const RUNTIMES: [&str; 7] = ["python", "pypy", "node", "java", "ruby", "perl", "lua"];
 
 /// The interpreter or virtual machine that a thread belongs to, by its program's name.
-fn runtime(files: &dyn Files, tid: u32) -> Option<String> {
+fn runtime_of_thread(files: &dyn Files, tid: u32) -> Option<String> {
     let program = files.read_link(&format!("/proc/{tid}/exe")).ok()?;
     let name = program.rsplit('/').next()?;
     // `python3.13`, and not `javascript-engine`.
@@ -53,8 +53,8 @@ fn runtime(files: &dyn Files, tid: u32) -> Option<String> {
 }
 
 /// The refusal of a real-time policy to a thread, and the change that grants it.
-pub fn refused(files: &dyn Files, tid: u32) -> Option<LintViolation> {
-    let (Obstacle { message, evidence, .. }, remedy) = refusal(files, tid)?;
+pub(crate) fn real_time_refusal(files: &dyn Files, tid: u32) -> Option<LintViolation> {
+    let (Obstacle { message, evidence, .. }, remedy) = find_refusal(files, tid)?;
     Some(LintViolation { message, evidence, remedy })
 }
 
@@ -68,15 +68,16 @@ pub(crate) fn lower_kernel_threads(
     let words = |tid: u32| {
         // A kernel thread has no memory of its own.
         let status = files.read(&format!("/proc/{tid}/status")).ok()?;
-        let scheduling = attributes::scheduling(tid as i32).ok()?;
-        let is_one = memory(&status).known().is_none() && rank(&scheduling) < rank(own);
+        let scheduling = attributes::read_scheduling(tid as i32).ok()?;
+        let is_one = parse_memory(&status).known_value().is_none()
+            && scheduling_rank(&scheduling) < scheduling_rank(own);
         is_one.then(|| (tid, scheduling.to_string()))
     };
     if own.policy.is_real_time() { tids.filter_map(words).collect() } else { BTreeMap::new() }
 }
 
 /// The scheduler picks the higher one first.
-fn rank(scheduling: &Scheduling) -> u32 {
+fn scheduling_rank(scheduling: &Scheduling) -> u32 {
     match (scheduling.policy, scheduling.priority) {
         (Policy::Deadline, _) => u32::MAX,
         (_, priority) => priority.map_or(0, |priority| u32::from(priority.get())),
@@ -90,7 +91,7 @@ fn is_first(status: &str) -> bool {
 }
 
 /// The fields `VmSize` and `VmLck` of proc_pid_status(5).
-fn memory(status: &str) -> Fact<ProcessMemory> {
+fn parse_memory(status: &str) -> Fact<ProcessMemory> {
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -113,9 +114,9 @@ fn is_realtime_timerfd(files: &dyn Files, tid: u32, descriptor: u64) -> bool {
 
 /// The results of the check rules for the system.
 pub(crate) fn of_host(files: &dyn Files, environment: Environment) -> HostFacts {
-    let context = Context::of(files, environment, None);
+    let context = Context::from_environment(files, environment, None);
     let violation = |id: &str| {
-        let result = check::evaluate(id, &context)?;
+        let result = check::evaluate_rule(id, &context)?;
         let violated =
             result.applies && !matches!(result.verdict, RuleVerdict::Ok | RuleVerdict::Unknown);
         violated.then(|| LintViolation {
@@ -124,7 +125,7 @@ pub(crate) fn of_host(files: &dyn Files, environment: Environment) -> HostFacts 
             remedy: result.fix,
         })
     };
-    let throttled = context.environment.rt_throttling.known().cloned();
+    let throttled = context.environment.rt_throttling.known_value().cloned();
     let share =
         throttled.and_then(|of| Some(of.runtime?.ns() as f64 / of.period.ns().max(1) as f64));
     // In this order: if the kernel enforces the limit there is no fair server.
@@ -160,7 +161,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
             std::fs::write(path, text).expect("written");
         }
-        let root = Root::at(directory.path());
+        let root = Root::from_base(directory.path());
         (directory, root)
     }
 
@@ -185,24 +186,24 @@ mod tests {
             let (directory, root) = root(&[("proc/7/comm", "x")]);
             let link = directory.path().join("proc/7/exe");
             std::os::unix::fs::symlink(program, link).expect("a link");
-            assert_eq!(runtime(&root, 7).is_some(), expected, "{program}");
+            assert_eq!(runtime_of_thread(&root, 7).is_some(), expected, "{program}");
         }
         let (_directory, root) = root(&[]);
-        assert_eq!(runtime(&root, 7), None);
+        assert_eq!(runtime_of_thread(&root, 7), None);
     }
 
     #[test]
     fn memory_is_read_from_status() {
         let status = "Name:\tx\nVmSize:\t    2300 kB\nVmLck:\t       8 kB\n";
         let (mapped, locked) = (Bytes::kib(2_300), Bytes::kib(8));
-        assert_eq!(memory(status), Fact::Known(ProcessMemory { mapped, locked }));
-        assert_eq!(memory("Name:\tkthreadd\n").known(), None);
+        assert_eq!(parse_memory(status), Fact::Known(ProcessMemory { mapped, locked }));
+        assert_eq!(parse_memory("Name:\tkthreadd\n").known_value(), None);
     }
 
     #[test]
     fn kernel_threads_below_a_real_time_thread_are_found() {
         use punctual_core::Priority;
-        let files = Root::system();
+        let files = Root::from_system();
         let comm = files.read_trimmed("/proc/2/comm");
         if comm.as_deref().ok() != Some("kthreadd") {
             println!("SKIPPED: process 2 is no kernel thread here");
@@ -238,7 +239,7 @@ mod tests {
             ("proc/sys/kernel/sched_rt_period_us", "1000000\n"),
             ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
         ]);
-        let facts = of_host(&root, punctual_host::environment::capture(&root));
+        let facts = of_host(&root, punctual_host::environment::capture_environment(&root));
         let timers = facts.coarse_timers.expect("coarse timers");
         assert!(timers.evidence.contains("timer_list"), "{timers:?}");
         assert_eq!(facts.limit.map(|(share, _)| share), Some(0.95));

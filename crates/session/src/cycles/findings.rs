@@ -9,14 +9,15 @@ use punctual_record::StartError;
 pub(crate) fn not_selected(phase: &str, name: &str, why: &StartError) -> Finding {
     let message = "every wait of this thread is recorded, not only its cycles";
     Finding::new("cycle-not-selected", Severity::Note, format!("{phase}/{name}"), message)
-        .evidence(why.to_string())
+        .with_evidence(why.to_string())
 }
 
 /// The time of a thread after its loop.
 pub(crate) fn left_over(subject: &str, span: Nanos) -> Finding {
-    let message = format!("the last {}, until exit, are in no cycle", span.readable());
-    Finding::new("time-in-no-cycle", Severity::Note, subject, message)
-        .remedy("work of a thread after its loop is not measured: measure it in the program itself")
+    let message = format!("the last {}, until exit, are in no cycle", span.to_readable());
+    Finding::new("time-in-no-cycle", Severity::Note, subject, message).with_remedy(
+        "work of a thread after its loop is not measured: measure it in the program itself",
+    )
 }
 
 const PERIOD_UNCLEAR: &str = "period-unclear";
@@ -25,7 +26,7 @@ const PERIOD_UNCLEAR: &str = "period-unclear";
 pub(crate) fn period_unclear(subject: &str, waits: &str) -> Finding {
     let message = format!("this thread {waits}: which one is its period?");
     let finding = Finding::new(PERIOD_UNCLEAR, Severity::Bad, subject, message);
-    finding.remedy(
+    finding.with_remedy(
         "requirements on it are undecided: name the kind of its cycles (--cycle) where the waits \
          differ in that, or measure from test points in the program",
     )
@@ -36,25 +37,25 @@ pub(crate) fn odd_waits(subject: &str, wait: &str, count: u64) -> Finding {
     let message = format!(
         "{} in {wait} came too early for its period, or for another time: whether a cycle ended \
          there is not known, and these cycles are not counted",
-        format::counted(count, "wait")
+        format::count_with_noun(count, "wait")
     );
     Finding::new(PERIOD_UNCLEAR, Severity::Warning, subject, message)
-        .remedy("measure from test points in the program")
+        .with_remedy("measure from test points in the program")
 }
 
 /// An undecided requirement on a thread of this name.
 pub(crate) fn without_thread(phase: &str, name: &str) -> Finding {
     let message = format!("no thread {name:?} with cycles was seen: its requirement is undecided");
     Finding::new("requirement-without-thread", Severity::Bad, phase, message)
-        .remedy("name the thread as its series are named: the part before the slash")
+        .with_remedy("name the thread as its series are named: the part before the slash")
 }
 
 /// A failed write.
-pub fn incomplete(phase: &str, why: &BundleError) -> Finding {
+pub(crate) fn incomplete_bundle(phase: &str, why: &BundleError) -> Finding {
     let message = "the bundle is incomplete: not everything could be written";
     Finding::new("bundle-incomplete", Severity::Bad, phase, message)
-        .evidence(why.to_string())
-        .remedy(
+        .with_evidence(why.to_string())
+        .with_remedy(
             "the figures shown at the end are whole; run again with --output on a file system \
              with room",
         )
@@ -67,14 +68,14 @@ pub fn not_shown(phase: &str, refused: u64, stacks: u64) -> Vec<Finding> {
         let message = format!(
             "{} within cycles not recorded, to leave room for the cycles: preemptions, sleeps and \
              functions of the longest cycles may be missing",
-            format::counted(refused, "instant")
+            format::count_with_noun(refused, "instant")
         );
         note("moments-not-recorded", message)
     });
     let stacks = (stacks > 0).then(|| {
         let message = format!(
             "{} not kept: the kernel's places for them were taken",
-            format::counted(stacks, "user stack")
+            format::count_with_noun(stacks, "user stack")
         );
         note("user-stacks-lost", message)
     });
@@ -82,12 +83,12 @@ pub fn not_shown(phase: &str, refused: u64, stacks: u64) -> Vec<Finding> {
 }
 
 /// Events that the kernel does not show.
-pub fn hidden(phase: &str, switches: u64) -> Option<Finding> {
+pub(crate) fn hidden_idle_events(phase: &str, switches: u64) -> Option<Finding> {
     let message = format!(
         "{} to threads not seen: this kernel shows no events of an idle CPU; the time before the \
          first event that is seen is not attributed, or all of it is exit from idle, an upper \
          bound; a task that was seen last on that CPU is named as likely",
-        format::counted(switches, "switch event")
+        format::count_with_noun(switches, "switch event")
     );
     (switches > 0).then(|| Finding::new("idle-events-hidden", Severity::Note, phase, message))
 }
@@ -97,25 +98,27 @@ pub(crate) fn not_seen(phase: &str, lost: u64, unseen: u64, left_out: u64) -> Ve
     if lost > 0 {
         let message = format!(
             "{} of cycles were lost: the kernel's buffers were full",
-            format::counted(lost, "record")
+            format::count_with_noun(lost, "record")
         );
         let finding = Finding::new("cycles-lost", Severity::Warning, phase, message);
-        findings.push(finding.remedy(
+        findings.push(finding.with_remedy(
             "name the kind of cycle (--cycle) or the thread (--thread), so that less is recorded",
         ));
     }
     if unseen > 0 {
         let message = format!(
             "{} not seen: the same BPF program ran on that CPU",
-            format::counted(unseen, "event")
+            format::count_with_noun(unseen, "event")
         );
         findings.push(Finding::new("events-unseen", Severity::Note, phase, message));
     }
     if left_out > 0 {
-        let message =
-            format!("{} of further threads are not shown", format::counted(left_out, "record"));
+        let message = format!(
+            "{} of further threads are not shown",
+            format::count_with_noun(left_out, "record")
+        );
         let finding = Finding::new("threads-left-out", Severity::Warning, phase, message);
-        findings.push(finding.remedy("name the threads: --thread"));
+        findings.push(finding.with_remedy("name the threads: --thread"));
     }
     findings
 }
@@ -126,8 +129,8 @@ mod tests {
 
     #[test]
     fn hidden_switches_are_a_finding_only_if_there_are_any() {
-        assert_eq!(hidden("a", 0), None);
-        let found = hidden("a", 3).expect("some were hidden");
+        assert_eq!(hidden_idle_events("a", 0), None);
+        let found = hidden_idle_events("a", 3).expect("some were hidden");
         assert_eq!((found.id.as_str(), found.severity), ("idle-events-hidden", Severity::Note));
     }
 

@@ -65,19 +65,19 @@ impl CulpritGroups {
     }
 
     /// A table of them, the longest total first; `None` where there is one group alone.
-    pub(super) fn table(&self) -> Option<Table> {
-        let mut all: Vec<(&String, &GroupDelay)> = self.all.iter().collect();
-        all.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
+    pub(super) fn to_table(&self) -> Option<Table> {
+        let mut sorted_groups: Vec<(&String, &GroupDelay)> = self.all.iter().collect();
+        sorted_groups.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
         let row = |(name, delay): &(&String, &GroupDelay)| {
             vec![
-                Cell::from(format::plain(name)),
+                Cell::from(format::escape_unsafe(name)),
                 Cell::from(delay.tasks.len() as u64),
                 Cell::from(delay.cycles),
                 Cell::from(delay.total),
                 Cell::from(delay.longest),
             ]
         };
-        (all.len() > 1).then(|| Table {
+        (sorted_groups.len() > 1).then(|| Table {
             name: "culprit-groups".to_owned(),
             title: "which control groups ran while the thread was ready".to_owned(),
             columns: vec![
@@ -87,7 +87,7 @@ impl CulpritGroups {
                 Column::new("total", "ns"),
                 Column::new("longest", "ns"),
             ],
-            rows: all.iter().take(SHOWN_GROUPS).map(row).collect(),
+            rows: sorted_groups.iter().take(SHOWN_GROUPS).map(row).collect(),
         })
     }
 }
@@ -203,9 +203,9 @@ mod tests {
         for (tid, ns) in [(1, 5), (2, 7), (4, 100), (1, 1)] {
             groups.add_with(&delay(tid, ns), look_up);
         }
-        assert!(groups.table().is_none(), "one group says nothing");
+        assert!(groups.to_table().is_none(), "one group says nothing");
         groups.add_with(&delay(3, 2), look_up);
-        let table = groups.table().expect("two groups");
+        let table = groups.to_table().expect("two groups");
         let batch = ["batch".into(), 2_u64.into(), 3_u64.into(), Nanos(13).into(), Nanos(7).into()];
         assert_eq!(table.rows[0], Vec::<Cell>::from(batch));
         assert_eq!(table.rows.len(), 2);

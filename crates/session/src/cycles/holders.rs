@@ -1,6 +1,6 @@
 //! The holders of locks that a thread waited for.
 
-use super::names::comm;
+use super::names::read_comm;
 use punctual_core::cycle::{Cycle, LockEvidence, LockHolder, id_here};
 use punctual_core::format;
 use punctual_core::{Cell, Column, Nanos, Table};
@@ -36,32 +36,32 @@ impl Holders {
         if self.all.len() >= MAX_HOLDERS && !self.all.contains_key(&key) {
             return;
         }
-        let held = self
+        let holder_cost = self
             .all
             .entry(key)
             .or_insert_with(|| HolderCost { name: name_of(&holder), ..HolderCost::default() });
-        held.waits += u64::from(holder.waits);
-        held.total += holder.time;
-        held.longest = held.longest.max(holder.time);
-        held.response = held.response.max(cycle.response_time());
+        holder_cost.waits += u64::from(holder.waits);
+        holder_cost.total += holder.time;
+        holder_cost.longest = holder_cost.longest.max(holder.time);
+        holder_cost.response = holder_cost.response.max(cycle.response_time());
     }
 
     /// A table of them, the longest time first; `None` without a wait for a lock.
-    pub fn table(&self) -> Option<Table> {
-        let mut all: Vec<_> = self.all.iter().collect();
-        all.sort_by_key(|(_, held)| std::cmp::Reverse(held.total));
+    pub fn to_table(&self) -> Option<Table> {
+        let mut sorted_holders: Vec<_> = self.all.iter().collect();
+        sorted_holders.sort_by_key(|(_, held)| std::cmp::Reverse(held.total));
         let row = |((tid, evidence), held): &(&(u32, LockEvidence), &HolderCost)| {
             vec![
-                Cell::from(format::plain(&held.name)),
+                Cell::from(format::escape_unsafe(&held.name)),
                 id_here(*tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),
-                Cell::from(evidence.words().to_owned()),
+                Cell::from(evidence.as_phrase().to_owned()),
                 Cell::from(held.waits),
                 Cell::from(held.total),
                 Cell::from(held.longest),
                 Cell::from(held.response),
             ]
         };
-        (!all.is_empty()).then(|| Table {
+        (!sorted_holders.is_empty()).then(|| Table {
             name: "lock-holders".to_owned(),
             title: "who held the locks that the thread waited for".to_owned(),
             columns: vec![
@@ -73,13 +73,13 @@ impl Holders {
                 Column::new("longest in a cycle", "ns"),
                 Column::new("longest response", "ns"),
             ],
-            rows: all.iter().take(SHOWN_HOLDERS).map(row).collect(),
+            rows: sorted_holders.iter().take(SHOWN_HOLDERS).map(row).collect(),
         })
     }
 }
 
 /// The owner of a futex may be a thread of another program.
 fn name_of(holder: &LockHolder) -> String {
-    let known = Some(holder.name.to_string()).filter(|name| !name.is_empty());
-    known.or_else(|| comm(holder.tid)).unwrap_or_else(|| "not known".to_owned())
+    let known_name = Some(holder.name.to_string()).filter(|name| !name.is_empty());
+    known_name.or_else(|| read_comm(holder.tid)).unwrap_or_else(|| "not known".to_owned())
 }

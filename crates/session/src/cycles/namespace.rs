@@ -1,6 +1,6 @@
 //! Maps threads of a PID namespace to their global ids (pid_namespaces(7)).
 
-use super::names::comm;
+use super::names::read_comm;
 use punctual_core::cycle::{Cycle, TaskComm};
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ pub struct NamespaceIds {
 impl NamespaceIds {
     /// Sets the global id and the name of a lock's holder. A holder that is not a thread of the
     /// process holds no lock.
-    pub fn translate(&mut self, cycle: &mut Cycle) {
+    pub(crate) fn translate_holder(&mut self, cycle: &mut Cycle) {
         let Some(holder) = cycle.holder.as_mut().filter(|holder| holder.in_namespace) else {
             return;
         };
@@ -27,8 +27,10 @@ impl NamespaceIds {
             self.known.clear();
         }
         let inside = holder.tid;
-        let found =
-            *self.known.entry((cycle.tid, inside)).or_insert_with(|| find(cycle.tid, inside));
+        let found = *self
+            .known
+            .entry((cycle.tid, inside))
+            .or_insert_with(|| find_thread(cycle.tid, inside));
         match found {
             Some((tid, name)) => {
                 (holder.tid, holder.name, holder.in_namespace) = (tid, name, false)
@@ -39,7 +41,7 @@ impl NamespaceIds {
 }
 
 /// The thread of the same process as `of` that has this id within.
-fn find(of: u32, inside: u32) -> Option<(u32, TaskComm)> {
+fn find_thread(of: u32, inside: u32) -> Option<(u32, TaskComm)> {
     let tasks = fs::read_dir(format!("/proc/{of}/task")).ok()?.flatten();
     let mut tids = tasks.filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok());
     let tid = tids.find(|tid| {
@@ -47,7 +49,7 @@ fn find(of: u32, inside: u32) -> Option<(u32, TaskComm)> {
         innermost_id(&status) == Some(inside)
     })?;
     let mut name = TaskComm::default();
-    let text = comm(tid).unwrap_or_default();
+    let text = read_comm(tid).unwrap_or_default();
     name.0.iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = byte);
     Some((tid, name))
 }
@@ -60,7 +62,7 @@ fn innermost_id(status: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::cycle;
+    use super::super::testing::cycle_at;
     use super::*;
     use punctual_core::Nanos;
     use punctual_core::cycle::{LockEvidence, LockHolder};
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_lock_holder_outside_of_the_process_is_dropped() {
-        let mut held = cycle(0);
+        let mut held = cycle_at(0);
         held.tid = std::process::id();
         let holder = |tid, in_namespace| LockHolder {
             tid,
@@ -86,10 +88,10 @@ mod tests {
         };
         let mut ids = NamespaceIds::default();
         held.holder = Some(holder(1, false));
-        ids.translate(&mut held);
+        ids.translate_holder(&mut held);
         assert_eq!(held.holder, Some(holder(1, false)), "it has that id here");
         held.holder = Some(holder(u32::MAX, true));
-        ids.translate(&mut held);
+        ids.translate_holder(&mut held);
         assert_eq!(held.holder, None);
     }
 }

@@ -53,69 +53,70 @@ pub struct Stack {
 
 impl Stack {
     /// Its functions, with lines, and whether they are a library's.
-    fn frames(&self, tid: u32, names: &mut FunctionNames) -> Vec<(SourceFrame, bool)> {
+    fn source_frames(&self, tid: u32, names: &mut FunctionNames) -> Vec<(SourceFrame, bool)> {
         // Beyond a frame that is not code there are no callers.
-        let known = self.places.iter().map_while(Option::as_ref);
-        let mut all = Vec::new();
-        for place in known {
-            let (library, frames) = (place.is_in_library(), names.frames(place, tid));
+        let known_places = self.places.iter().map_while(Option::as_ref);
+        let mut all_frames = Vec::new();
+        for place in known_places {
+            let (library, frames) = (place.is_in_library(), names.frames_at(place, tid));
             // Functions inlined in a library are left out.
             let inner = if library { frames.len().saturating_sub(1) } else { 0 };
-            all.extend(frames.into_iter().skip(inner).map(|frame| (frame, library)));
+            all_frames.extend(frames.into_iter().skip(inner).map(|frame| (frame, library)));
         }
         // The callers of main() are the same in all programs.
-        let main = all.iter().position(|(frame, library)| !library && frame.function == "main");
-        all.truncate(main.map_or(all.len(), |main| main + 1));
-        all
+        let main =
+            all_frames.iter().position(|(frame, library)| !library && frame.function == "main");
+        all_frames.truncate(main.map_or(all_frames.len(), |main| main + 1));
+        all_frames
     }
 
     /// All functions, the outermost first, with `;` between them.
-    fn folded(&self, tid: u32, names: &mut FunctionNames) -> String {
+    fn to_folded_line(&self, tid: u32, names: &mut FunctionNames) -> String {
         let named = |(frame, library): &(SourceFrame, bool)| {
             let name = match &frame.line {
-                Some(line) if !library => format!("{} {}", frame.function, short(line)),
+                Some(line) if !library => format!("{} {}", frame.function, short_location(line)),
                 _ => frame.function.clone(),
             };
             name.replace(';', "_")
         };
-        let frames = self.frames(tid, names);
-        let mut all: Vec<String> = frames.iter().rev().map(named).collect();
-        if self.is_cut && !all.is_empty() {
-            all.insert(0, "callers not known".to_owned());
+        let frames = self.source_frames(tid, names);
+        let mut frame_labels: Vec<String> = frames.iter().rev().map(named).collect();
+        if self.is_cut && !frame_labels.is_empty() {
+            frame_labels.insert(0, "callers not known".to_owned());
         }
-        all.join(";")
+        frame_labels.join(";")
     }
 
     /// The innermost functions.
-    pub fn text(&self, tid: u32, names: &mut FunctionNames) -> String {
-        let frames = self.frames(tid, names);
+    pub(crate) fn innermost_functions(&self, tid: u32, names: &mut FunctionNames) -> String {
+        let frames = self.source_frames(tid, names);
         let named = |(frame, library): &(SourceFrame, bool)| match &frame.line {
-            Some(line) if !library => format!("{} {}", frame.function, short(line)),
+            Some(line) if !library => format!("{} {}", frame.function, short_location(line)),
             _ => frame.function.clone(),
         };
-        let mut all: Vec<String> = frames.iter().take(FRAMES).map(named).collect();
-        if self.is_cut && (1..FRAMES).contains(&all.len()) {
-            all.push("callers not known".to_owned());
+        let mut frame_labels: Vec<String> = frames.iter().take(FRAMES).map(named).collect();
+        if self.is_cut && (1..FRAMES).contains(&frame_labels.len()) {
+            frame_labels.push("callers not known".to_owned());
         }
-        all.join(" < ")
+        frame_labels.join(" < ")
     }
 }
 
 /// `loop.cpp:142`.
-fn short((path, line): &(String, u32)) -> String {
+fn short_location((path, line): &(String, u32)) -> String {
     format!("{}:{line}", path.rsplit('/').next().unwrap_or(path))
 }
 
 /// The innermost place in the user's own program: its line, if its source is not the compiler's or
 /// a package's, else its function.
-fn own(frames: &[(SourceFrame, bool)]) -> Option<String> {
+fn own_location(frames: &[(SourceFrame, bool)]) -> Option<String> {
     let of_others = |path: &str| {
         OF_OTHERS.iter().any(|begin| path.starts_with(begin))
             || PACKAGES.iter().any(|part| path.contains(part))
     };
     let mut outside = frames.iter().filter(|(_, library)| !library).map(|(frame, _)| frame);
     let mut lines = outside.clone().filter_map(|frame| frame.line.as_ref());
-    let line = lines.find(|(path, _)| !of_others(path)).map(short);
+    let line = lines.find(|(path, _)| !of_others(path)).map(short_location);
     line.or_else(|| {
         outside.next().or(frames.first().map(|(frame, _)| frame))?.function.clone().into()
     })
@@ -125,17 +126,20 @@ fn own(frames: &[(SourceFrame, bool)]) -> Option<String> {
 /// called all of them is left out.
 pub(crate) fn tell_apart(stacks: &[Stack], tid: u32, names: &mut FunctionNames) -> Vec<String> {
     let mut outermost_first = |stack: &Stack| -> Vec<String> {
-        let frames = stack.frames(tid, names);
+        let frames = stack.source_frames(tid, names);
         let own_frames = frames.iter().rev().filter(|(_, library)| !library);
-        own_frames.map(|frame| own(std::slice::from_ref(frame)).unwrap_or_default()).collect()
+        own_frames
+            .map(|frame| own_location(std::slice::from_ref(frame)).unwrap_or_default())
+            .collect()
     };
-    let all: Vec<Vec<String>> = stacks.iter().map(&mut outermost_first).collect();
-    let first = all.first().map_or(&[][..], Vec::as_slice);
-    let is_common =
-        |(depth, name): &(usize, &String)| all.iter().all(|of| of.get(*depth) == Some(name));
+    let stack_labels: Vec<Vec<String>> = stacks.iter().map(&mut outermost_first).collect();
+    let first = stack_labels.first().map_or(&[][..], Vec::as_slice);
+    let is_common = |(depth, name): &(usize, &String)| {
+        stack_labels.iter().all(|of| of.get(*depth) == Some(name))
+    };
     let common = first.iter().enumerate().take_while(is_common).count();
     let mut places: Vec<String> =
-        all.iter().filter_map(|of| of.get(common).or(of.last())).cloned().collect();
+        stack_labels.iter().filter_map(|of| of.get(common).or(of.last())).cloned().collect();
     // `a.c:7` before `a.c:10`.
     places.sort_by_key(|place| (place.trim_end_matches(char::is_numeric).to_owned(), place.len()));
     places.dedup();
@@ -160,10 +164,10 @@ struct ProcessMappings {
 
 impl ProcessMappings {
     /// `may_read`: the mappings are read (again) for an address in none of them.
-    fn stack(&mut self, tid: u32, stack: &UserStack, may_read: bool) -> Stack {
-        let is_known = |address: &u64| self.mappings.place(*address).is_some();
+    fn resolve_stack(&mut self, tid: u32, stack: &UserStack, may_read: bool) -> Stack {
+        let is_known = |address: &u64| self.mappings.place_of(*address).is_some();
         if !stack.addresses.first().is_none_or(is_known) && may_read {
-            let now = clock::monotonic();
+            let now = clock::monotonic_now();
             if self.read.is_none_or(|read| now - read >= REREAD) {
                 self.read = Some(now);
                 self.mappings = Mappings::read(tid).unwrap_or_default();
@@ -171,23 +175,28 @@ impl ProcessMappings {
         }
         // A caller's address is that of the instruction after the call.
         let call = |(depth, address): (usize, &u64)| address.wrapping_sub(u64::from(depth > 0));
-        let all = stack.addresses.iter().enumerate();
-        let places = all.map(|one| self.mappings.place(call(one))).collect();
+        let addresses = stack.addresses.iter().enumerate();
+        let places = addresses.map(|one| self.mappings.place_of(call(one))).collect();
         Stack { places, is_cut: stack.is_cut }
     }
 }
 
 impl Resolver {
     /// The mappings are those of another program from now on.
-    pub fn end(&mut self) {
+    pub(crate) fn stop_reading(&mut self) {
         self.is_over = true;
     }
 
     /// The stack at an instant, looked up while the process exists; `None` if it was lost.
-    pub fn stack(&mut self, tid: u32, moment: &Moment, attacher: &CycleRecorder) -> Option<Stack> {
+    pub(crate) fn stack_at_moment(
+        &mut self,
+        tid: u32,
+        moment: &Moment,
+        attacher: &CycleRecorder,
+    ) -> Option<Stack> {
         let stack = attacher.user_stack(moment)?;
         let may_read = attacher.is_live() && !self.is_over;
-        Some(self.own.stack(tid, &stack, may_read))
+        Some(self.own.resolve_stack(tid, &stack, may_read))
     }
 
     /// The stack of a thread that waits, likewise.
@@ -198,7 +207,7 @@ impl Resolver {
         attacher: &CycleRecorder,
     ) -> Option<Stack> {
         let stack = attacher.wait_stack(place)?;
-        Some(self.own.stack(tid, &stack, attacher.is_live() && !self.is_over))
+        Some(self.own.resolve_stack(tid, &stack, attacher.is_live() && !self.is_over))
     }
 
     /// The stack with this number of another task, likewise.
@@ -209,7 +218,7 @@ impl Resolver {
             return None;
         }
         let mappings = self.others.entry(tid).or_default();
-        Some(mappings.stack(tid, &stack, attacher.is_live()))
+        Some(mappings.resolve_stack(tid, &stack, attacher.is_live()))
     }
 }
 
@@ -225,7 +234,7 @@ pub enum Deed {
 }
 
 impl Deed {
-    fn of(moment: &Moment) -> Option<Deed> {
+    fn from_moment(moment: &Moment) -> Option<Deed> {
         match moment.what {
             MomentKind::Fault => Some(Deed::Fault),
             MomentKind::Called => moment.call.map(Deed::Called),
@@ -264,7 +273,7 @@ impl Deed {
         }
     }
 
-    fn call(self) -> Option<u32> {
+    fn call_number(self) -> Option<u32> {
         match self {
             Deed::Called(number) => Some(number),
             Deed::Asleep(_, call) => call,
@@ -287,7 +296,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn join(&mut self, other: &Sums) {
+    fn merge(&mut self, other: &Sums) {
         self.stacks += other.stacks;
         self.total += other.total;
         self.longest = self.longest.max(other.longest);
@@ -333,7 +342,7 @@ enum OtherKind {
 
 impl OtherDeed {
     /// `logger-77`, `preempted in write`.
-    fn words(&self, calls: &CallNames) -> String {
+    fn describe_deed(&self, calls: &CallNames) -> String {
         match &self.what {
             OtherKind::Ended(task) => task.clone(),
             OtherKind::Held(deed, call) => {
@@ -348,8 +357,8 @@ impl OtherDeed {
         }
     }
 
-    fn line(&self, names: &mut FunctionNames) -> Option<String> {
-        own(&self.stack.as_ref()?.frames(self.tid, names))
+    fn own_line(&self, names: &mut FunctionNames) -> Option<String> {
+        own_location(&self.stack.as_ref()?.source_frames(self.tid, names))
     }
 }
 
@@ -360,7 +369,7 @@ struct LineCounts {
     lines: BTreeMap<String, u64>,
 }
 
-fn most<T>(all: BTreeMap<String, T>, times: impl Fn(&T) -> u64) -> Option<(String, T)> {
+fn most_frequent<T>(all: BTreeMap<String, T>, times: impl Fn(&T) -> u64) -> Option<(String, T)> {
     all.into_iter().max_by_key(|(_, one)| times(one))
 }
 
@@ -389,7 +398,7 @@ impl Places {
     pub fn add(&mut self, moments: &[Moment]) {
         let room = PENDING.saturating_sub(self.queue.len());
         let with_stack =
-            moments.iter().filter(|one| one.stack.is_some() && Deed::of(one).is_some());
+            moments.iter().filter(|one| one.stack.is_some() && Deed::from_moment(one).is_some());
         self.queue.extend(with_stack.take(room));
     }
 
@@ -397,7 +406,7 @@ impl Places {
     pub fn look_up(&mut self, tid: u32, resolver: &mut Resolver, attacher: &CycleRecorder) {
         for moment in std::mem::take(&mut self.queue) {
             let (Some(deed), Some(stack)) =
-                (Deed::of(&moment), resolver.stack(tid, &moment, attacher))
+                (Deed::from_moment(&moment), resolver.stack_at_moment(tid, &moment, attacher))
             else {
                 continue;
             };
@@ -406,7 +415,7 @@ impl Places {
                 continue;
             }
             *self.stacks.entry(deed).or_default() += 1;
-            let time = moment.time();
+            let time = moment.time_off_cpu();
             let holder = moment.holder;
             let one = Sums {
                 stacks: 1,
@@ -416,62 +425,63 @@ impl Places {
                 held: holder.map_or(Nanos::ZERO, |_| time),
                 off_cpu: holder.map_or(Nanos::ZERO, |holder| holder.off_cpu),
             };
-            self.all.entry(key.clone()).or_default().join(&one);
-            let mut other = |tid: u32, what: OtherKind, stack: Option<u32>| {
+            self.all.entry(key.clone()).or_default().merge(&one);
+            let mut add_other_deed = |tid: u32, what: OtherKind, stack: Option<u32>| {
                 let stack = stack.and_then(|stack| resolver.other_stack(tid, stack, attacher));
                 self.add_other(key.clone(), OtherDeed { tid, what, stack });
             };
             if let Some(waker) = moment.waker {
                 let task = task_label(waker.name, waker.tid);
-                other(waker.tid, OtherKind::Ended(task), waker.stack);
+                add_other_deed(waker.tid, OtherKind::Ended(task), waker.stack);
             }
             if let Some((holder, deed)) = holder.and_then(|of| Some((of, of.did?))) {
-                other(holder.tid, OtherKind::Held(deed, holder.call), holder.stack);
+                add_other_deed(holder.tid, OtherKind::Held(deed, holder.call), holder.stack);
             }
         }
     }
 
     fn add_other(&mut self, key: (Deed, Stack), deed: OtherDeed) {
-        let others = self.others.entry(key).or_default();
-        if !others.contains_key(&deed) {
+        let other_deeds = self.others.entry(key).or_default();
+        if !other_deeds.contains_key(&deed) {
             if self.distinct_others >= STACKS {
                 return;
             }
             self.distinct_others += 1;
         }
-        *others.entry(deed).or_default() += 1;
+        *other_deeds.entry(deed).or_default() += 1;
     }
 
     /// What others did most frequently for the sleeps at each line: `is_held`, while they held the
     /// lock, else when they ended it.
-    fn others(
+    fn deeds_of_others(
         &self,
         is_held: bool,
         names: &mut FunctionNames,
         calls: &CallNames,
         tid: u32,
     ) -> BTreeMap<(Deed, String), String> {
-        let mut all: BTreeMap<(Deed, String), BTreeMap<String, LineCounts>> = BTreeMap::new();
+        let mut deeds_by_line: BTreeMap<(Deed, String), BTreeMap<String, LineCounts>> =
+            BTreeMap::new();
         for ((deed, stack), others) in &self.others {
-            let Some(line) = own(&stack.frames(tid, names)) else { continue };
-            let of_line = all.entry((*deed, line)).or_default();
+            let Some(line) = own_location(&stack.source_frames(tid, names)) else { continue };
+            let of_line = deeds_by_line.entry((*deed, line)).or_default();
             let is_it = |other: &&OtherDeed| is_held == matches!(other.what, OtherKind::Held(..));
             for (other, times) in others.iter().filter(|(other, _)| is_it(other)) {
-                let counts = of_line.entry(other.words(calls)).or_default();
+                let counts = of_line.entry(other.describe_deed(calls)).or_default();
                 counts.times += times;
-                if let Some(line) = other.line(names) {
+                if let Some(line) = other.own_line(names) {
                     *counts.lines.entry(line).or_default() += times;
                 }
             }
         }
         let text = |of_line| {
-            let (words, counts) = most(of_line, |counts: &LineCounts| counts.times)?;
-            Some(match most(counts.lines, |times| *times) {
+            let (words, counts) = most_frequent(of_line, |counts: &LineCounts| counts.times)?;
+            Some(match most_frequent(counts.lines, |times| *times) {
                 Some((line, _)) => format!("{words} at {line}"),
                 None => words,
             })
         };
-        all.into_iter().filter_map(|(key, of_line)| Some((key, text(of_line)?))).collect()
+        deeds_by_line.into_iter().filter_map(|(key, of_line)| Some((key, text(of_line)?))).collect()
     }
 
     fn find_lines_of_others(&self, names: &mut FunctionNames) {
@@ -488,7 +498,7 @@ impl Places {
     }
 
     /// Names the lines permanently. `longest`: the moments of each of the longest cycles.
-    pub fn describe(
+    pub(crate) fn name_lines(
         &mut self,
         tid: u32,
         names: &mut FunctionNames,
@@ -497,32 +507,35 @@ impl Places {
     ) {
         // Of several stacks that meet at a line, the most frequent one is shown.
         let mut of_lines: BTreeMap<(Deed, String), (Sums, u64, String)> = BTreeMap::new();
-        let line = |stack: &Stack, names: &mut FunctionNames| own(&stack.frames(tid, names));
+        let line = |stack: &Stack, names: &mut FunctionNames| {
+            own_location(&stack.source_frames(tid, names))
+        };
         for ((deed, stack), sums) in &self.all {
             let Some(line) = line(stack, names) else { continue };
             let (all, most, text) = of_lines.entry((*deed, line)).or_default();
-            all.join(sums);
+            all.merge(sums);
             if sums.stacks > *most {
-                (*most, *text) = (sums.stacks, stack.text(tid, names));
+                (*most, *text) = (sums.stacks, stack.innermost_functions(tid, names));
             }
         }
         for cycle in longest {
-            let mut there: Vec<(Deed, String)> = Vec::new();
+            let mut keys_of_cycle: Vec<(Deed, String)> = Vec::new();
             for (moment, stack) in cycle {
-                let key = Deed::of(moment).and_then(|deed| Some((deed, line(stack, names)?)));
-                there.extend(key);
+                let key =
+                    Deed::from_moment(moment).and_then(|deed| Some((deed, line(stack, names)?)));
+                keys_of_cycle.extend(key);
             }
-            there.sort_unstable();
-            there.dedup();
-            for key in there {
+            keys_of_cycle.sort_unstable();
+            keys_of_cycle.dedup();
+            for key in keys_of_cycle {
                 if let Some((sums, ..)) = of_lines.get_mut(&key) {
                     sums.in_longest += 1;
                 }
             }
         }
         self.find_lines_of_others(names);
-        let mut ended_by = self.others(false, names, calls, tid);
-        let mut holders = self.others(true, names, calls, tid);
+        let mut ended_by = self.deeds_of_others(false, names, calls, tid);
+        let mut holders = self.deeds_of_others(true, names, calls, tid);
         let row = |((deed, line), (sums, _, stack)): ((Deed, String), (Sums, u64, String))| Row {
             deed,
             ended_by: ended_by.remove(&(deed, line.clone())),
@@ -530,7 +543,7 @@ impl Places {
                 Nanos::ZERO => held,
                 off => format!(
                     "{held} (no CPU for {} of the waits)",
-                    format::percent(off.ns() as f64 / sums.held.ns().max(1) as f64)
+                    format::percent_text(off.ns() as f64 / sums.held.ns().max(1) as f64)
                 ),
             }),
             line,
@@ -542,41 +555,42 @@ impl Places {
         };
         self.rows = of_lines.into_iter().map(row).collect();
         self.rows.sort_by_key(|row| Reverse((row.in_longest, row.longest, row.stacks)));
-        self.table = (!self.rows.is_empty()).then(|| self.drawn(calls));
-        self.folded = self.folded(tid, names, longest);
+        self.table = (!self.rows.is_empty()).then(|| self.build_table(calls));
+        self.folded = self.fold_stacks(tid, names, longest);
     }
 
     /// All stacks with their counts, the most frequent ones of the longest cycles first.
-    fn folded(
+    fn fold_stacks(
         &self,
         tid: u32,
         names: &mut FunctionNames,
         longest: &[Vec<(&Moment, &Stack)>],
     ) -> Option<Table> {
         // Stacks, and those of the longest cycles.
-        let mut all: BTreeMap<(&str, String), [u64; 2]> = BTreeMap::new();
+        let mut stack_counts: BTreeMap<(&str, String), [u64; 2]> = BTreeMap::new();
         for ((deed, stack), sums) in &self.all {
-            let text = stack.folded(tid, names);
-            all.entry((deed.words(), text)).or_default()[0] += sums.stacks;
+            let text = stack.to_folded_line(tid, names);
+            stack_counts.entry((deed.words(), text)).or_default()[0] += sums.stacks;
         }
         for (moment, stack) in longest.iter().flatten() {
-            let what = match (moment.what, Deed::of(moment)) {
+            let what = match (moment.what, Deed::from_moment(moment)) {
                 (_, Some(deed)) => deed.words(),
                 (MomentKind::Ran, None) => "ran",
                 _ => continue,
             };
-            let counts = all.entry((what, stack.folded(tid, names))).or_default();
+            let counts = stack_counts.entry((what, stack.to_folded_line(tid, names))).or_default();
             counts[1] += 1;
             counts[0] = counts[0].max(counts[1]);
         }
-        let mut all: Vec<_> = all.into_iter().filter(|((_, text), _)| !text.is_empty()).collect();
-        all.sort_by_key(|(_, [stacks, in_longest])| Reverse((*in_longest, *stacks)));
-        all.truncate(FOLDED);
+        let mut sorted_stacks: Vec<_> =
+            stack_counts.into_iter().filter(|((_, text), _)| !text.is_empty()).collect();
+        sorted_stacks.sort_by_key(|(_, [stacks, in_longest])| Reverse((*in_longest, *stacks)));
+        sorted_stacks.truncate(FOLDED);
         let row = |((what, text), [stacks, in_longest]): ((&str, String), [u64; 2])| {
-            let text = format::plain(&text);
+            let text = format::escape_unsafe(&text);
             vec![Cell::from(what), Cell::from(text), Cell::from(stacks), Cell::from(in_longest)]
         };
-        (!all.is_empty()).then(|| Table {
+        (!sorted_stacks.is_empty()).then(|| Table {
             name: STACKS_TABLE.to_owned(),
             title: "the stacks of the program".to_owned(),
             columns: vec![
@@ -585,31 +599,32 @@ impl Places {
                 Column::new("stacks", "count"),
                 Column::new("in longest cycles", "count"),
             ],
-            rows: all.into_iter().map(row).collect(),
+            rows: sorted_stacks.into_iter().map(row).collect(),
         })
     }
 
     /// Adds to findings at which lines it was, as far as stacks show it.
-    pub(crate) fn locate(&self, findings: &mut [Finding], calls: &CallNames) {
+    pub(crate) fn locate_findings(&self, findings: &mut [Finding], calls: &CallNames) {
         for finding in findings {
             let is_it = |row: &&Row| row.deed.is_of(&finding.id, calls);
             let mut of_it: Vec<&Row> = self.rows.iter().filter(is_it).collect();
             of_it.sort_by_key(|row| Reverse(row.stacks));
-            let all: u64 = of_it.iter().map(|row| row.stacks).sum();
-            let line =
-                |row: &&Row| format!("{} ({} of {all})", format::plain(&row.line), row.stacks);
+            let total_stacks: u64 = of_it.iter().map(|row| row.stacks).sum();
+            let line = |row: &&Row| {
+                format!("{} ({} of {total_stacks})", format::escape_unsafe(&row.line), row.stacks)
+            };
             let lines: Vec<String> = of_it.iter().take(LINES).map(line).collect();
             if lines.is_empty() {
                 continue;
             }
-            let of = format::counted(all, "stack");
-            let other = |words: &str, text: fn(&Row) -> Option<&str>| {
-                let text = of_it.iter().find_map(|row| text(row)).map(format::plain);
+            let stacks_text = format::count_with_noun(total_stacks, "stack");
+            let other_text = |words: &str, text: fn(&Row) -> Option<&str>| {
+                let text = of_it.iter().find_map(|row| text(row)).map(format::escape_unsafe);
                 text.map_or(String::new(), |text| format!("; {words} {text}"))
             };
-            let ended = other("mostly ended by", |row| row.ended_by.as_deref());
-            let holder = other("the holder meanwhile mostly", |row| row.holder.as_deref());
-            let at = format!("at {}, by {of}{holder}{ended}", lines.join(", "));
+            let ended = other_text("mostly ended by", |row| row.ended_by.as_deref());
+            let holder = other_text("the holder meanwhile mostly", |row| row.holder.as_deref());
+            let at = format!("at {}, by {stacks_text}{holder}{ended}", lines.join(", "));
             finding.evidence = Some(match finding.evidence.take() {
                 Some(evidence) => format!("{evidence}; {at}"),
                 None => at,
@@ -617,7 +632,7 @@ impl Places {
         }
     }
 
-    pub fn table(&self) -> Option<Table> {
+    pub(crate) fn line_table(&self) -> Option<Table> {
         self.table.clone()
     }
 
@@ -625,24 +640,24 @@ impl Places {
         self.folded.clone()
     }
 
-    fn drawn(&self, calls: &CallNames) -> Table {
+    fn build_table(&self, calls: &CallNames) -> Table {
         let call = |number: u32| Cell::from(call_name(number, calls));
         let text = |text: &Option<String>| {
-            text.as_ref().map_or(Cell::Nothing, |text| Cell::from(format::plain(text)))
+            text.as_ref().map_or(Cell::Nothing, |text| Cell::from(format::escape_unsafe(text)))
         };
         let row = |row: &Row| {
             let has_time = row.longest > Nanos::ZERO;
             vec![
                 Cell::from(row.deed.words().to_owned()),
-                row.deed.call().map_or(Cell::Nothing, call),
-                Cell::from(format::plain(&row.line)),
+                row.deed.call_number().map_or(Cell::Nothing, call),
+                Cell::from(format::escape_unsafe(&row.line)),
                 Cell::from(row.stacks),
                 Cell::from(row.of),
                 if has_time { Cell::from(row.longest) } else { Cell::Nothing },
                 Cell::from(row.in_longest),
                 text(&row.holder),
                 text(&row.ended_by),
-                Cell::from(format::plain(&row.stack)),
+                Cell::from(format::escape_unsafe(&row.stack)),
             ]
         };
         Table {
@@ -685,7 +700,7 @@ mod tests {
         let fill = frame("fill", Some(("/home/a/loop.cpp", 97)), false);
         let main = frame("main", Some(("/home/a/loop.cpp", 142)), false);
         let of = |frames: &[&(SourceFrame, bool)]| {
-            own(&frames.iter().map(|one| (*one).clone()).collect::<Vec<_>>())
+            own_location(&frames.iter().map(|one| (*one).clone()).collect::<Vec<_>>())
         };
         for inner in [&malloc, &push, &alloc, &serde] {
             assert_eq!(of(&[inner, &fill, &main]).as_deref(), Some("loop.cpp:97"));
@@ -722,7 +737,7 @@ mod tests {
         };
         let evidence = |id: &str| {
             let mut all = [Finding::new(id, punctual_core::Severity::Note, "a", "b")];
-            places.locate(&mut all, &calls);
+            places.locate_findings(&mut all, &calls);
             all[0].evidence.clone()
         };
         let faults = evidence("page-faults-in-cycle");

@@ -88,7 +88,7 @@ impl Polling {
     }
 
     /// Reads the facts of threads without series: after their end they are unknown.
-    pub fn look(&mut self, facts: impl Fn(u32) -> CycleThreadFacts) {
+    pub(crate) fn read_facts(&mut self, facts: impl Fn(u32) -> CycleThreadFacts) {
         for poller in self.threads.values_mut().filter(|one| one.begun.is_none()) {
             let now = facts(poller.tid);
             if now.scheduling != UNKNOWN_SCHEDULING {
@@ -98,11 +98,15 @@ impl Polling {
     }
 
     /// Adds how long threads were in each state.
-    pub fn spent(&mut self, all: Vec<(u32, ThreadTimes)>, name: impl Fn(u32) -> Option<String>) {
+    pub(crate) fn add_times(
+        &mut self,
+        all: Vec<(u32, ThreadTimes)>,
+        name: impl Fn(u32) -> Option<String>,
+    ) {
         for (tid, times) in all {
-            let known = self.times.get(&tid).map(|(name, _)| name.clone());
-            if known.is_some() || self.times.len() < MAX_FOLLOWED {
-                let name = name(tid).or(known).unwrap_or_else(|| "thread".to_owned());
+            let known_name = self.times.get(&tid).map(|(name, _)| name.clone());
+            if known_name.is_some() || self.times.len() < MAX_FOLLOWED {
+                let name = name(tid).or(known_name).unwrap_or_else(|| "thread".to_owned());
                 self.times.insert(tid, (name, times));
             }
         }
@@ -110,7 +114,11 @@ impl Polling {
 
     /// The threads now known to poll that have no series yet; with `over`, at the end of one or
     /// all.
-    pub(crate) fn ripe(&self, now: MonotonicNs, over: Option<Option<u32>>) -> Vec<(u32, String)> {
+    pub(crate) fn new_pollers(
+        &self,
+        now: MonotonicNs,
+        over: Option<Option<u32>>,
+    ) -> Vec<(u32, String)> {
         let is_over = |tid: u32| over.is_some_and(|of| of.is_none_or(|of| of == tid));
         let ripe = self.threads.values().filter(|one| {
             let enough = now - one.since >= LONG || one.kept.len() >= KEPT_GAPS / 2;
@@ -118,7 +126,7 @@ impl Polling {
         });
         let polls = |one: &Poller| {
             let (name, times) = self.times.get(&one.tid)?;
-            times.polls().then(|| (one.tid, name.clone()))
+            times.is_polling().then(|| (one.tid, name.clone()))
         };
         ripe.filter_map(polls).collect()
     }
@@ -131,7 +139,7 @@ impl Polling {
     }
 
     /// Begins the series of a thread with its gaps so far.
-    pub fn begin(
+    pub fn begin_series(
         &mut self,
         tid: u32,
         label: String,
@@ -140,18 +148,18 @@ impl Polling {
     ) {
         let Some(poller) = self.threads.get_mut(&tid) else { return };
         let Some(facts) = poller.facts.take() else { return };
-        let meta = meta(tid, &label, facts, options);
+        let meta = series_meta(tid, &label, facts, options);
         let number = *place.next;
         let series = CycleSeries::begin(SeriesKind::Gap, meta, Nanos::MILLI, place, number);
         *place.next += 1;
         let culprits = BTreeMap::new();
         let mut begun = BegunPolling { label, series, last: None, culprits };
-        std::mem::take(&mut poller.kept).iter().for_each(|gap| begun.take(gap));
+        std::mem::take(&mut poller.kept).iter().for_each(|gap| begun.add_gap(gap));
         poller.begun = Some(begun);
     }
 
     /// Ends a thread: its id may be reused.
-    pub fn end(&mut self, tid: u32) {
+    pub(crate) fn end_thread(&mut self, tid: u32) {
         let Some(mut poller) = self.threads.remove(&tid) else { return };
         poller.finish();
         if poller.begun.is_some() {
@@ -168,60 +176,60 @@ impl Polling {
         begun.for_each(|begun| begun.series.checkpoint());
     }
 
-    fn begun(&self) -> impl Iterator<Item = (u32, &BegunPolling)> {
-        let all = self.ended.iter().chain(self.threads.values());
-        all.filter_map(|one| Some((one.tid, one.begun.as_ref()?)))
+    fn begun_threads(&self) -> impl Iterator<Item = (u32, &BegunPolling)> {
+        let all_pollers = self.ended.iter().chain(self.threads.values());
+        all_pollers.filter_map(|one| Some((one.tid, one.begun.as_ref()?)))
     }
 
     /// The prefix of the series of each thread that has some.
-    pub fn labels(&self) -> impl Iterator<Item = &str> {
-        self.begun().map(|(_, begun)| begun.label.as_str())
+    pub(crate) fn thread_labels(&self) -> impl Iterator<Item = &str> {
+        self.begun_threads().map(|(_, begun)| begun.label.as_str())
     }
 
     pub fn all_series(&self) -> impl Iterator<Item = &CycleSeries> {
-        self.begun().map(|(_, begun)| &begun.series)
+        self.begun_threads().map(|(_, begun)| &begun.series)
     }
 
     pub(crate) fn all_series_mut(&mut self) -> impl Iterator<Item = &mut CycleSeries> {
-        let all = self.ended.iter_mut().chain(self.threads.values_mut());
-        all.filter_map(|one| Some(&mut one.begun.as_mut()?.series))
+        let all_pollers = self.ended.iter_mut().chain(self.threads.values_mut());
+        all_pollers.filter_map(|one| Some(&mut one.begun.as_mut()?.series))
     }
 
     /// The measures of the bundle: one for each thread, and one for all.
-    pub fn measures(&self) -> Vec<MeasureMeta> {
-        let of = |(_, begun): (u32, &BegunPolling)| begun.measure();
-        let delayed = delayed_tasks::table(&self.delayed, |tid| self.name(tid));
+    pub(crate) fn measure_metas(&self) -> Vec<MeasureMeta> {
+        let to_measure = |(_, begun): (u32, &BegunPolling)| begun.to_measure_meta();
+        let delayed = delayed_tasks::task_table(&self.delayed, |tid| self.thread_name(tid));
         let notes = |table: Table| {
             let tables = std::iter::once(table).chain(delayed).collect();
             Notes { tables, ..Notes::default() }
         };
-        let threads = self.table().map(|table| MeasureMeta {
+        let threads = self.thread_table().map(|table| MeasureMeta {
             name: THREADS.to_owned(),
             workload: WORKLOAD.to_owned(),
             parameters: BTreeMap::new(),
             series: Vec::new(),
             notes: notes(table),
         });
-        self.begun().map(of).chain(threads).collect()
+        self.begun_threads().map(to_measure).chain(threads).collect()
     }
 
-    fn name(&self, tid: u32) -> String {
-        let known = self.times.get(&tid).map(|(name, _)| name.clone());
-        known.unwrap_or_else(|| format!("thread {tid}"))
+    fn thread_name(&self, tid: u32) -> String {
+        let known_name = self.times.get(&tid).map(|(name, _)| name.clone());
+        known_name.unwrap_or_else(|| format!("thread {tid}"))
     }
 
     /// The findings about threads of the kernel that waited for the program's threads.
     pub(super) fn delay_findings(&self, phase: &str) -> Vec<Finding> {
-        let subject = |tid| format!("{phase}/{}", self.name(tid));
-        delayed_tasks::findings(&self.delayed, subject)
+        let subject = |tid| format!("{phase}/{}", self.thread_name(tid));
+        delayed_tasks::kernel_delay_findings(&self.delayed, subject)
     }
 
     /// The lines of a live view.
-    pub fn rows(&self) -> impl Iterator<Item = ThreadRow> {
-        self.begun().map(|(_, begun)| ThreadRow {
+    pub fn thread_rows(&self) -> impl Iterator<Item = ThreadRow> {
+        self.begun_threads().map(|(_, begun)| ThreadRow {
             name: begun.label.clone(),
             kind: POLL,
-            cycles: begun.series.kept.state.data.count(),
+            cycles: begun.series.kept.state.data.sample_count(),
             last: begun.last,
             worst: begun.series.kept.state.data.max,
             skipped: 0,
@@ -230,8 +238,8 @@ impl Polling {
     }
 
     /// A description of each, for users.
-    pub fn described(&self) -> impl Iterator<Item = String> {
-        self.begun().map(|(tid, begun)| {
+    pub fn thread_descriptions(&self) -> impl Iterator<Item = String> {
+        self.begun_threads().map(|(tid, begun)| {
             format!(
                 "{} ({tid}): it polls and waits for nothing; a sample is each time that its CPU \
                  was taken from it",
@@ -243,15 +251,16 @@ impl Polling {
     /// How all threads spent their time, in words.
     pub(crate) fn spent_in_words(&self) -> Vec<String> {
         let words = |(tid, (name, times)): (&u32, &(String, ThreadTimes))| {
-            let share = |of: Nanos| format::percent(of.ns() as f64 / times.sum().ns() as f64);
-            (times.sum() > Nanos::ZERO).then(|| {
+            let share =
+                |of: Nanos| format::percent_text(of.ns() as f64 / times.total_time().ns() as f64);
+            (times.total_time() > Nanos::ZERO).then(|| {
                 format!(
                     "{name} ({tid}): ran {}, ready {}, waited {}, stopped {} of {}",
                     share(times.ran),
                     share(times.ready),
                     share(times.waited),
                     share(times.stopped),
-                    times.sum().readable()
+                    times.total_time().to_readable()
                 )
             })
         };
@@ -259,28 +268,28 @@ impl Polling {
     }
 
     /// How all threads spent their time; the longest running first.
-    fn table(&self) -> Option<Table> {
-        let mut all: Vec<_> =
-            self.times.iter().filter(|(_, (_, of))| of.sum() > Nanos::ZERO).collect();
-        all.sort_by_key(|(_, (_, times))| std::cmp::Reverse(times.ran));
+    fn thread_table(&self) -> Option<Table> {
+        let mut sorted_times: Vec<_> =
+            self.times.iter().filter(|(_, (_, of))| of.total_time() > Nanos::ZERO).collect();
+        sorted_times.sort_by_key(|(_, (_, times))| std::cmp::Reverse(times.ran));
         let row = |(tid, (name, times)): &(&u32, &(String, ThreadTimes))| {
-            let share = |of: Nanos| Cell::Number(of.ns() as f64 / times.sum().ns() as f64);
+            let share = |of: Nanos| Cell::Number(of.ns() as f64 / times.total_time().ns() as f64);
             let mut row = vec![
-                Cell::from(format::plain(name)),
+                Cell::from(format::escape_unsafe(name)),
                 id_here(**tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),
             ];
             row.extend([times.ran, times.ready, times.waited, times.stopped].map(share));
-            row.push(Cell::from(times.sum()));
+            row.push(Cell::from(times.total_time()));
             row
         };
         let shares = ["ran", "ready", "waited", "stopped"].map(|name| Column::new(name, "ratio"));
         let columns = [Column::new("thread", ""), Column::new("tid", "count")];
         let columns = columns.into_iter().chain(shares).chain([Column::new("of", "ns")]);
-        (!all.is_empty()).then(|| Table {
+        (!sorted_times.is_empty()).then(|| Table {
             name: THREADS.to_owned(),
             title: "how each thread spent its time".to_owned(),
             columns: columns.collect(),
-            rows: all.iter().map(row).collect(),
+            rows: sorted_times.iter().map(row).collect(),
         })
     }
 }
@@ -296,7 +305,7 @@ impl Poller {
             Some(pending) if gap.begin - pending.end <= JOINED => {
                 // No event shows the time between.
                 let between = gap.begin - pending.end;
-                pending.split = pending.split.plus(&gap.split);
+                pending.split = pending.split.add_parts(&gap.split);
                 pending.split.add(punctual_core::CauseKind::Unknown, between.max(Nanos::ZERO));
                 (pending.end, pending.cpu) = (gap.end.max(pending.end), gap.cpu);
                 let longer = |of: &Gap| of.culprit.map_or(Nanos::ZERO, |culprit| culprit.time);
@@ -306,14 +315,14 @@ impl Poller {
             }
             pending => {
                 let ended = pending.replace(gap);
-                ended.iter().for_each(|gap| self.take(gap));
+                ended.iter().for_each(|gap| self.add_gap(gap));
             }
         }
     }
 
-    fn take(&mut self, gap: &Gap) {
+    fn add_gap(&mut self, gap: &Gap) {
         match &mut self.begun {
-            Some(begun) => begun.take(gap),
+            Some(begun) => begun.add_gap(gap),
             None if self.kept.len() < KEPT_GAPS => self.kept.push(*gap),
             None => self.lost += 1,
         }
@@ -326,7 +335,7 @@ impl Poller {
 
     fn finish(&mut self) {
         let last = self.pending.take();
-        last.iter().for_each(|gap| self.take(gap));
+        last.iter().for_each(|gap| self.add_gap(gap));
         self.count_lost();
         let lost = self.lost;
         self.begun.iter_mut().for_each(|begun| begun.series.finish(lost));
@@ -334,7 +343,7 @@ impl Poller {
 }
 
 impl BegunPolling {
-    fn take(&mut self, gap: &Gap) {
+    fn add_gap(&mut self, gap: &Gap) {
         self.last = Some(self.series.push_gap(gap).latency());
         let Some(culprit) = gap.culprit else { return };
         if self.culprits.len() < CULPRITS || self.culprits.contains_key(&culprit.name) {
@@ -347,8 +356,8 @@ impl BegunPolling {
         }
     }
 
-    fn measure(&self) -> MeasureMeta {
-        let tables = self.table().into_iter().collect();
+    fn to_measure_meta(&self) -> MeasureMeta {
+        let tables = self.culprit_table().into_iter().collect();
         MeasureMeta {
             name: self.label.clone(),
             workload: WORKLOAD.to_owned(),
@@ -359,19 +368,19 @@ impl BegunPolling {
     }
 
     /// The tasks that had its CPU.
-    fn table(&self) -> Option<Table> {
-        let mut all: Vec<(&TaskComm, &PollingDelay)> = self.culprits.iter().collect();
-        all.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
+    fn culprit_table(&self) -> Option<Table> {
+        let mut sorted_culprits: Vec<(&TaskComm, &PollingDelay)> = self.culprits.iter().collect();
+        sorted_culprits.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
         let row = |(name, delay): &(&TaskComm, &PollingDelay)| {
             vec![
-                Cell::from(format::plain(&name.to_string())),
+                Cell::from(format::escape_unsafe(&name.to_string())),
                 id_here(delay.tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),
                 Cell::from(delay.gaps),
                 Cell::from(delay.total),
                 Cell::from(delay.longest),
             ]
         };
-        (!all.is_empty()).then(|| Table {
+        (!sorted_culprits.is_empty()).then(|| Table {
             name: "culprits".to_owned(),
             title: "tasks that took the CPU from the thread".to_owned(),
             columns: vec![
@@ -381,12 +390,17 @@ impl BegunPolling {
                 Column::new("total", "ns"),
                 Column::new("longest", "ns"),
             ],
-            rows: all.iter().take(10).map(row).collect(),
+            rows: sorted_culprits.iter().take(10).map(row).collect(),
         })
     }
 }
 
-fn meta(tid: u32, label: &str, facts: CycleThreadFacts, options: &CycleOptions) -> SeriesMeta {
+fn series_meta(
+    tid: u32,
+    label: &str,
+    facts: CycleThreadFacts,
+    options: &CycleOptions,
+) -> SeriesMeta {
     let CycleThreadFacts { scheduling: words, real_time, cpus } = facts;
     let requirements = options.requirements.iter();
     let requirements = requirements.filter(|of| of.is_about(label, SeriesKind::Gap));
@@ -394,7 +408,7 @@ fn meta(tid: u32, label: &str, facts: CycleThreadFacts, options: &CycleOptions) 
     details.insert("cycle".to_owned(), POLL.to_owned());
     details.insert(REQUESTED_SCHEDULING.to_owned(), words.clone());
     SeriesMeta {
-        name: format!("{label}/{}", SeriesKind::Gap.word()),
+        name: format!("{label}/{}", SeriesKind::Gap.as_str()),
         measure: label.to_owned(),
         workload: WORKLOAD.to_owned(),
         clock: Clock::Monotonic,
@@ -435,8 +449,8 @@ mod tests {
         polling.finish();
         let [first, second] = &polling.threads[&7].kept[..] else { panic!("two gaps") };
         assert_eq!((first.begin.ns(), first.end.ns()), (0, 9_000));
-        assert_eq!(first.split.sum(), Nanos(9_000));
-        assert_eq!(first.split.of(CauseKind::Unknown), Nanos(800));
+        assert_eq!(first.split.total_time(), Nanos(9_000));
+        assert_eq!(first.split.time_of(CauseKind::Unknown), Nanos(800));
         assert_eq!((second.begin.ns(), second.end.ns()), (20_000, 21_000));
     }
 
@@ -453,14 +467,14 @@ mod tests {
             ..ThreadTimes::default()
         };
         let all = [(1, times(9, 1, 0)), (2, times(1, 0, 9)), (3, ThreadTimes::default())];
-        polling.spent(all.to_vec(), |tid| Some(format!("t{tid}")));
+        polling.add_times(all.to_vec(), |tid| Some(format!("t{tid}")));
         (1..=3).for_each(|tid| polling.push([Gap { tid, ..gap(0, 10, CauseKind::Irq) }], facts));
         let now = MonotonicNs(second.ns());
-        assert_eq!(polling.ripe(now, None), []);
-        assert_eq!(polling.ripe(now, Some(Some(2))), []);
-        assert_eq!(polling.ripe(now, Some(None)), [(1, "t1".to_owned())]);
-        assert_eq!(polling.ripe(now + second * 10, None), [(1, "t1".to_owned())]);
-        let table = polling.table().expect("a table");
+        assert_eq!(polling.new_pollers(now, None), []);
+        assert_eq!(polling.new_pollers(now, Some(Some(2))), []);
+        assert_eq!(polling.new_pollers(now, Some(None)), [(1, "t1".to_owned())]);
+        assert_eq!(polling.new_pollers(now + second * 10, None), [(1, "t1".to_owned())]);
+        let table = polling.thread_table().expect("a table");
         assert_eq!(table.rows.len(), 2, "of the third no change of state was seen");
         assert_eq!(table.rows[0][2..6], [0.9, 0.1, 0.0, 0.0].map(Cell::Number));
         assert_eq!(polling.spent_in_words().len(), 2);

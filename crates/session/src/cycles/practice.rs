@@ -4,7 +4,7 @@ use super::facts;
 use punctual_core::cycle::{Cycle, CycleKind, DescriptorSet};
 use punctual_core::{Finding, Nanos};
 use punctual_explain::cycles::lint::{
-    CycleStatistics, HostFacts, Subject, ThreadFacts, is_meant_real_time, lint,
+    CycleStatistics, HostFacts, Subject, ThreadFacts, is_meant_real_time, lint_thread,
 };
 use punctual_explain::cycles::{CallNames, Inferred, MeasuredCycle};
 use punctual_host::files::{Files, Root};
@@ -29,7 +29,7 @@ impl Practice {
         self.looked_at = self.looked_at.union(new);
         for descriptor in new.iter().filter(|one| *one < DescriptorSet::OTHERS) {
             let link = format!("/proc/{}/fd/{descriptor}", record.tid);
-            if let Ok(target) = Root::system().read_link(&link) {
+            if let Ok(target) = Root::from_system().read_link(&link) {
                 self.files.insert(descriptor, target);
             }
         }
@@ -40,27 +40,28 @@ impl Practice {
     }
 
     /// Reads the settings again; those of an ended thread stay.
-    pub fn refresh(&mut self, tid: u32, inferred: &Inferred, calls: &CallNames) {
-        if let Some(facts) = facts::of_thread(&Root::system(), tid, &inferred.site, calls) {
+    pub(crate) fn refresh_facts(&mut self, tid: u32, inferred: &Inferred, calls: &CallNames) {
+        if let Some(facts) = facts::of_thread(&Root::from_system(), tid, &inferred.site, calls) {
             // The refusal stays: a running program's limits and place change rarely.
-            let is_real_time = facts.policy.known().is_some_and(|policy| policy.is_real_time());
+            let is_real_time =
+                facts.policy.known_value().is_some_and(|policy| policy.is_real_time());
             let refused = match self.scheduling {
                 None if is_real_time => None,
-                None => facts::refused(&Root::system(), tid),
+                None => facts::real_time_refusal(&Root::from_system(), tid),
                 Some(_) => self.facts.refused.take(),
             };
             self.facts = ThreadFacts { refused, ..facts };
-            self.scheduling = attributes::scheduling(tid as i32).ok().or(self.scheduling);
+            self.scheduling = attributes::read_scheduling(tid as i32).ok().or(self.scheduling);
         }
     }
 
     /// Whether the thread runs under a real-time policy.
     pub fn is_real_time(&self) -> bool {
-        self.facts.policy.known().is_some_and(|policy| policy.is_real_time())
+        self.facts.policy.known_value().is_some_and(|policy| policy.is_real_time())
     }
 
     /// The findings about the thread `subject`. `others_are`: another one with cycles is real-time.
-    pub fn findings(
+    pub(crate) fn into_findings(
         mut self,
         subject: &str,
         kind: CycleKind,
@@ -69,16 +70,16 @@ impl Practice {
         host: &HostFacts,
         culprits: &[(String, Nanos)],
     ) -> Vec<Finding> {
-        let policy = self.facts.policy.known().copied();
+        let policy = self.facts.policy.known_value().copied();
         if !is_meant_real_time(kind, policy, has_deadline, others_are, self.facts.asks) {
             return Vec::new();
         }
         self.facts.files = std::mem::take(&mut self.files);
         if let Some(own) = &self.scheduling {
             let awaited = self.seen.awaited.keys().copied();
-            self.facts.lower = facts::lower_kernel_threads(&Root::system(), awaited, own);
+            self.facts.lower = facts::lower_kernel_threads(&Root::from_system(), awaited, own);
         }
         let input = Subject { kind, seen: &self.seen, facts: &self.facts, host, culprits };
-        lint(subject, &input)
+        lint_thread(subject, &input)
     }
 }

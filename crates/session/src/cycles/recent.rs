@@ -37,18 +37,18 @@ impl RecentSums {
             self.seconds.push_back((second, SecondSums::new()));
         }
         let Some((_, sums)) = self.seconds.back_mut() else { return };
-        let split = cycle.split();
+        let split = cycle.total_split();
         let mut of_task = cycle.culprit.map_or(Nanos::ZERO, |culprit| culprit.time);
         if let Some(culprit) = cycle.culprit {
-            count(sums, Who::Task(culprit.name), culprit.time);
+            add_time(sums, Who::Task(culprit.name), culprit.time);
         }
         for part in MAIN_PARTS.iter().filter(|part| !OWN_CAUSES.contains(part)) {
-            let mut time = split.of(*part);
+            let mut time = split.time_of(*part);
             if OTHER_TASK_CAUSES.contains(part) {
-                let known = of_task.min(time);
-                (of_task, time) = (of_task - known, time - known);
+                let task_part = of_task.min(time);
+                (of_task, time) = (of_task - task_part, time - task_part);
             }
-            count(sums, Who::Cause(*part), time);
+            add_time(sums, Who::Cause(*part), time);
         }
         self.drop_before(second);
     }
@@ -60,15 +60,15 @@ impl RecentSums {
     }
 
     /// The one with the most time, at this instant.
-    pub fn top(&self, now: MonotonicNs) -> Option<TopCulprit> {
+    pub(crate) fn top_culprit(&self, now: MonotonicNs) -> Option<TopCulprit> {
         let now = now.ns() / Nanos::SECOND.ns();
         let last = self.seconds.iter().filter(|(at, _)| !is_old(*at, now));
-        let mut all = SecondSums::new();
+        let mut recent_sums = SecondSums::new();
         for (who, (time, cycles)) in last.flat_map(|(_, sums)| sums) {
-            let sum = all.entry(*who).or_default();
+            let sum = recent_sums.entry(*who).or_default();
             *sum = (sum.0 + *time, sum.1 + cycles);
         }
-        let (who, (time, cycles)) = all.into_iter().max_by_key(|(_, (time, _))| *time)?;
+        let (who, (time, cycles)) = recent_sums.into_iter().max_by_key(|(_, (time, _))| *time)?;
         let (name, is_task) = match who {
             Who::Task(name) => (name.to_string(), true),
             Who::Cause(part) => (part.words().to_owned(), false),
@@ -81,7 +81,7 @@ fn is_old(at: i64, now: i64) -> bool {
     at + SECONDS as i64 <= now
 }
 
-fn count(sums: &mut SecondSums, who: Who, time: Nanos) {
+fn add_time(sums: &mut SecondSums, who: Who, time: Nanos) {
     if time > Nanos::ZERO && (sums.len() < MAX_SUMS || sums.contains_key(&who)) {
         let sum = sums.entry(who).or_default();
         *sum = (sum.0 + time, sum.1 + 1);
@@ -90,7 +90,7 @@ fn count(sums: &mut SecondSums, who: Who, time: Nanos) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::cycle;
+    use super::super::testing::cycle_at;
     use super::*;
     use punctual_core::cycle::CycleCulprit;
 
@@ -104,8 +104,8 @@ mod tests {
     fn the_task_or_cause_with_the_most_time_of_a_minute_is_the_top() {
         let mut recent = RecentSums::default();
         let at = |second: i64| MonotonicNs(second * 1_000_000_000);
-        assert_eq!(recent.top(at(0)), None);
-        let mut preempted = cycle(1_000_000_000);
+        assert_eq!(recent.top_culprit(at(0)), None);
+        let mut preempted = cycle_at(1_000_000_000);
         preempted.run.add(CauseKind::Preempted, Nanos(9_000));
         preempted.culprit = Some(CycleCulprit {
             tid: 9,
@@ -115,11 +115,13 @@ mod tests {
         });
         recent.add(&preempted);
         recent.add(&preempted);
-        let mut idle = cycle(30_000_000_000);
+        let mut idle = cycle_at(30_000_000_000);
         idle.wake.add(CauseKind::IdleExit, Nanos(5_000));
         recent.add(&idle);
         let top = |recent: &RecentSums, second| {
-            recent.top(at(second)).map(|top| (top.name, top.is_task, top.time.ns(), top.cycles))
+            recent
+                .top_culprit(at(second))
+                .map(|top| (top.name, top.is_task, top.time.ns(), top.cycles))
         };
         assert_eq!(top(&recent, 31), Some(("hog".to_owned(), true, 16_000, 2)));
         // A minute later the first second is forgotten.
@@ -131,7 +133,7 @@ mod tests {
     fn the_memory_for_recent_tasks_is_bounded() {
         let mut recent = RecentSums::default();
         for number in 0..1_000 {
-            let mut one = cycle(1_000_000_000);
+            let mut one = cycle_at(1_000_000_000);
             let task = name(&format!("task{number}"));
             one.culprit =
                 Some(CycleCulprit { tid: 9, name: task, time: Nanos(1), behind: Nanos(1) });

@@ -3,9 +3,9 @@
 
 use crate::refusals::RefusalWatch;
 use crate::request;
-use punctual_core::format::counted;
+use punctual_core::format::count_with_noun;
 use punctual_core::{Finding, Severity};
-use punctual_host::check::rights::{RefusedCall, RightKind, RightsAnswer, answer};
+use punctual_host::check::rights::{RefusedCall, RightKind, RightsAnswer, answer_rights};
 use punctual_host::files::{Files, Root};
 use punctual_record::Backend;
 use std::collections::BTreeMap;
@@ -23,55 +23,56 @@ pub struct RefusedRights {
 
 impl RefusedRights {
     /// Watches processes and their future children.
-    pub fn watch(&mut self, processes: &[u32], backend: Backend) {
+    pub(crate) fn watch_processes(&mut self, processes: &[u32], backend: Backend) {
         let Ok(cpus) = request::online_cpus() else { return };
         self.watch = RefusalWatch::start(processes, &cpus, backend).ok();
     }
 
     /// Reads the rights of threads with new refusals, while they are there.
-    pub fn look(&mut self) {
+    pub(crate) fn read_new_refusals(&mut self) {
         let Some(watch) = &mut self.watch else { return };
-        if let Some(refused) = watch.news() {
-            self.take(&Root::system(), refused);
+        if let Some(refused) = watch.new_refusals() {
+            self.add_refusals(&Root::from_system(), refused);
         }
     }
 
-    fn take(&mut self, files: &dyn Files, refused: Vec<RefusedCall>) {
+    fn add_refusals(&mut self, files: &dyn Files, refused: Vec<RefusedCall>) {
         let mut now: BTreeMap<u32, Vec<RefusedCall>> = BTreeMap::new();
         for call in refused {
             now.entry(call.thread).or_default().push(call);
         }
         for (thread, calls) in now {
-            let known = self.seen.get(&thread);
-            let is_new = known.is_none_or(|(before, _)| before.len() != calls.len());
-            let mut rights = known.and_then(|(_, rights)| rights.clone());
-            if is_new && (known.is_some() || self.seen.len() < THREADS) {
-                rights = answer(files, thread, Some(calls.clone())).ok().or(rights);
+            let earlier_entry = self.seen.get(&thread);
+            let is_new = earlier_entry.is_none_or(|(before, _)| before.len() != calls.len());
+            let mut rights = earlier_entry.and_then(|(_, rights)| rights.clone());
+            if is_new && (earlier_entry.is_some() || self.seen.len() < THREADS) {
+                rights = answer_rights(files, thread, Some(calls.clone())).ok().or(rights);
             }
             self.seen.insert(thread, (calls, rights));
         }
     }
 
     /// One finding for each kind of call and obstacle.
-    pub fn findings(&self, subject: &str) -> Vec<Finding> {
-        let mut all: BTreeMap<(String, String), (u64, String, Option<String>)> = BTreeMap::new();
+    pub(crate) fn refusal_findings(&self, subject: &str) -> Vec<Finding> {
+        let mut counted_refusals: BTreeMap<(String, String), (u64, String, Option<String>)> =
+            BTreeMap::new();
         for (call, rights) in
             self.seen.values().flat_map(|(calls, of)| calls.iter().map(move |one| (one, of)))
         {
-            let found = rights.as_ref().and_then(|of| of.refuses(call));
+            let found = rights.as_ref().and_then(|of| of.obstacle_of_call(call));
             let (why, evidence) = match (found, rights) {
                 (Some((why, evidence)), _) => (why, evidence),
                 (None, Some(_)) => ("no limit that /proc shows explains it", ""),
                 (None, None) => ("why is not known: the thread had ended", ""),
             };
-            let is_policy = call.right() == RightKind::RealTimePolicy;
+            let is_policy = call.refused_right() == RightKind::RealTimePolicy;
             let way = rights.as_ref().filter(|_| is_policy && found.is_some());
             let evidence = [evidence, way.map_or("", |of| &of.way.message)].map(str::to_owned);
             let evidence = evidence.into_iter().filter(|text| !text.is_empty());
-            let key = (call.words(), why.to_owned());
-            let entry = all.entry(key).or_insert_with(|| {
+            let key = (call.format_refusal(), why.to_owned());
+            let entry = counted_refusals.entry(key).or_insert_with(|| {
                 let text = evidence.fold(String::new(), |all, one| format!("{all}; {one}"));
-                (0, format!("thread {}{text}", call.thread), remedy(call, way))
+                (0, format!("thread {}{text}", call.thread), remedy_for_call(call, way))
             });
             entry.0 += call.times;
         }
@@ -79,19 +80,19 @@ impl RefusedRights {
             |((call, why), (times, evidence, remedy)): (_, (u64, String, Option<String>))| {
                 let message = format!("{call}: {why}");
                 let found = Finding::new("right-refused", Severity::Warning, subject, message)
-                    .evidence(format!("{}: {evidence}", counted(times, "call")));
+                    .with_evidence(format!("{}: {evidence}", count_with_noun(times, "call")));
                 match remedy {
-                    Some(remedy) => found.remedy(remedy),
+                    Some(remedy) => found.with_remedy(remedy),
                     None => found,
                 }
             };
-        all.into_iter().map(finding).collect()
+        counted_refusals.into_iter().map(finding).collect()
     }
 }
 
 /// The change that grants the right. Errors of a call's own arguments have none.
-fn remedy(call: &RefusedCall, way: Option<&RightsAnswer>) -> Option<String> {
-    match call.right() {
+fn remedy_for_call(call: &RefusedCall, way: Option<&RightsAnswer>) -> Option<String> {
+    match call.refused_right() {
         RightKind::RealTimePolicy => way?.remedy.clone(),
         RightKind::LockedMemory => Some(
             "raise RLIMIT_MEMLOCK where the program is started: memlock in limits.d, \
@@ -135,7 +136,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
             std::fs::write(path, text).expect("written");
         }
-        Root::at(directory)
+        Root::from_base(directory)
     }
 
     #[test]
@@ -144,16 +145,16 @@ mod tests {
         let files = tree(directory.path());
         let mut rights = RefusedRights::default();
         let first = vec![call(7, "sched_setscheduler", "EPERM", 1)];
-        rights.take(&files, first);
+        rights.add_refusals(&files, first);
         let calls = vec![
             call(7, "sched_setscheduler", "EPERM", 3),
             call(7, "mlockall", "ENOMEM", 1),
             // It ended before its limits were read.
             call(8, "mlockall", "ENOMEM", 2),
         ];
-        rights.take(&files, calls);
+        rights.add_refusals(&files, calls);
         let found: Vec<String> = rights
-            .findings("attached/robot")
+            .refusal_findings("attached/robot")
             .into_iter()
             .map(|one| {
                 let [evidence, remedy] = [one.evidence, one.remedy].map(Option::unwrap_or_default);
@@ -180,7 +181,7 @@ mod tests {
     #[test]
     fn a_program_whose_calls_succeed_has_no_finding() {
         let mut rights = RefusedRights::default();
-        rights.take(&Root::system(), Vec::new());
-        assert!(rights.findings("attached/robot").is_empty());
+        rights.add_refusals(&Root::from_system(), Vec::new());
+        assert!(rights.refusal_findings("attached/robot").is_empty());
     }
 }

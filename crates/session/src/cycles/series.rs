@@ -12,7 +12,7 @@ use punctual_explain::cycles::{Begins, MeasuredCycle, NotEnded};
 use punctual_stats::SeriesView;
 
 /// The sample of a cycle: an interval and its breakdown. `None` if unknown.
-fn interval(
+fn cycle_sample(
     kind: SeriesKind,
     measured: &MeasuredCycle,
 ) -> Option<(MonotonicNs, MonotonicNs, Option<Split>)> {
@@ -29,7 +29,7 @@ fn interval(
     }
     match kind {
         SeriesKind::Wakeup => Some((cycle.release, cycle.returned, Some(cycle.wake))),
-        SeriesKind::Response => Some((cycle.release, cycle.again, Some(cycle.split()))),
+        SeriesKind::Response => Some((cycle.release, cycle.again, Some(cycle.total_split()))),
         SeriesKind::Execution => {
             Some((cycle.release, cycle.release + cycle.execution_time(), None))
         }
@@ -105,13 +105,13 @@ impl CycleSeries {
         self.releases += measured.skipped;
         let seq = self.releases;
         self.releases += 1;
-        let Some((due, woke, split)) = interval(self.kind, measured) else {
+        let Some((due, woke, split)) = cycle_sample(self.kind, measured) else {
             self.kept.state.data.losses.dropped += u64::from(self.kind.misses_releases());
             return None;
         };
         let missed = if self.kind.misses_releases() { measured.skipped } else { 0 };
         let sample = self.kept.push(seq, (due, woke), u32::from(measured.cycle.cpu), missed);
-        split.iter().for_each(|split| self.divide(&sample, split));
+        split.iter().for_each(|split| self.record_split(&sample, split));
         Some(sample)
     }
 
@@ -120,7 +120,7 @@ impl CycleSeries {
         let seq = self.releases;
         self.releases += 1;
         let sample = self.kept.push(seq, (gap.begin, gap.end), u32::from(gap.cpu), 0);
-        self.divide(&sample, &gap.split);
+        self.record_split(&sample, &gap.split);
         sample
     }
 
@@ -133,16 +133,17 @@ impl CycleSeries {
         self.releases += lost;
     }
 
-    fn divide(&mut self, sample: &Sample, split: &Split) {
+    fn record_split(&mut self, sample: &Sample, split: &Split) {
         if let Fact::Known(account) = &mut self.kept.account {
-            account.account.record(split);
-            let (latency, observer) = (sample.latency().ns(), split.of(CauseKind::Observer).ns());
+            account.account.record_split(split);
+            let (latency, observer) =
+                (sample.latency().ns(), split.time_of(CauseKind::Observer).ns());
             self.kept.observed.add(ObservedSample { latency, observer });
         }
     }
 
     /// Stores the cycle in progress; `None`: there is none.
-    pub fn is_in(&mut self, cycle: Option<&NotEnded>) {
+    pub(crate) fn set_unfinished(&mut self, cycle: Option<&NotEnded>) {
         self.kept.state.data.unfinished = cycle.map(|cycle| cycle.of_series(self.kind));
     }
 
@@ -164,7 +165,7 @@ impl CycleSeries {
 
     /// The breakdown of its samples, if any.
     pub fn account(&self) -> Option<&Account> {
-        self.kept.account.known().map(|of| &of.account)
+        self.kept.account.known_value().map(|of| &of.account)
     }
 
     /// The view for the analysis.

@@ -82,16 +82,16 @@ impl CycleRecorder {
             });
         }
         let traced = TracedThreads::start(cpus, children)?;
-        let findings = vec![without_bpf::finding(traced.groups(), refused)];
-        let shown = ShownKinds::of(traced.groups(), false);
-        let calls = SyscallNumbers::of(&punctual_record::syscall_names());
-        let cycles = EventCycles::new(CycleStream::new(calls, shown, Gaps::default()), None);
+        let findings = vec![without_bpf::tracefs_finding(traced.groups(), refused)];
+        let shown_kinds = ShownKinds::from_groups(traced.groups(), false);
+        let calls = SyscallNumbers::from_names(&punctual_record::syscall_names());
+        let cycles = EventCycles::new(CycleStream::new(calls, shown_kinds, Gaps::default()), None);
         Ok(CycleRecorder::new(CycleSource::Tracefs(Box::new(traced), cycles), findings))
     }
 
     /// Records from events that [`CycleRecorder::feed`] takes.
     pub fn of_recording(cycles: EventCycles, findings: Vec<Finding>) -> CycleRecorder {
-        let observers = Observers::of(&cycles.observers);
+        let observers = Observers::from_threads(&cycles.observers);
         CycleRecorder { observers, ..CycleRecorder::new(CycleSource::Recording(cycles), findings) }
     }
 
@@ -103,7 +103,7 @@ impl CycleRecorder {
     pub fn watch_process(&self, process: u32) -> Result<(), StartError> {
         match &self.source {
             CycleSource::Bpf(bpf) => bpf.watch_process(process),
-            CycleSource::Tracefs(traced, _) => traced.watch(process, true),
+            CycleSource::Tracefs(traced, _) => traced.watch_task(process, true),
             CycleSource::Recording(_) => Ok(()),
         }
     }
@@ -111,21 +111,21 @@ impl CycleRecorder {
     pub fn watch_thread(&self, tid: u32) -> Result<(), StartError> {
         match &self.source {
             CycleSource::Bpf(bpf) => bpf.watch_thread(tid),
-            CycleSource::Tracefs(traced, _) => traced.watch(tid, false),
+            CycleSource::Tracefs(traced, _) => traced.watch_task(tid, false),
             CycleSource::Recording(_) => Ok(()),
         }
     }
 
     /// The wait that begins the cycles of a thread; `None`: it has none.
-    pub fn select(
+    pub fn select_wait(
         &mut self,
         tid: u32,
         call: Option<(WaitingCall, bool)>,
     ) -> Result<(), StartError> {
         match &mut self.source {
-            CycleSource::Bpf(bpf) => return bpf.select(tid, call),
+            CycleSource::Bpf(bpf) => return bpf.select_wait(tid, call),
             CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => {
-                cycles.select(tid, call)
+                cycles.select_wait(tid, call)
             }
         }
         Ok(())
@@ -137,40 +137,40 @@ impl CycleRecorder {
     }
 
     /// The name of a thread.
-    pub fn comm(&self, tid: u32) -> Option<String> {
+    pub(crate) fn thread_comm(&self, tid: u32) -> Option<String> {
         match &self.source {
-            CycleSource::Bpf(_) | CycleSource::Tracefs(..) => names::comm(tid),
-            CycleSource::Recording(cycles) => cycles.comm(tid),
+            CycleSource::Bpf(_) | CycleSource::Tracefs(..) => names::read_comm(tid),
+            CycleSource::Recording(cycles) => cycles.thread_comm(tid),
         }
     }
 
     /// The facts about a thread besides its cycles.
-    pub fn facts(&self, tid: u32) -> CycleThreadFacts {
+    pub(crate) fn thread_facts(&self, tid: u32) -> CycleThreadFacts {
         match &self.source {
             CycleSource::Bpf(_) | CycleSource::Tracefs(..) => {
-                let scheduling = attributes::scheduling(tid as i32).ok();
+                let scheduling = attributes::read_scheduling(tid as i32).ok();
                 CycleThreadFacts {
                     real_time: scheduling.as_ref().is_some_and(|of| of.policy.is_real_time()),
                     scheduling: scheduling
                         .map_or_else(|| UNKNOWN_SCHEDULING.to_owned(), |of| of.to_string()),
-                    cpus: attributes::affinity(tid as i32).unwrap_or_default(),
+                    cpus: attributes::read_affinity(tid as i32).unwrap_or_default(),
                 }
             }
-            CycleSource::Recording(cycles) => cycles.facts(tid),
+            CycleSource::Recording(cycles) => cycles.thread_facts(tid),
         }
     }
 
     /// Whether to show the cycles of a thread that no option names: of an attached program always;
     /// of a recording, those of threads with real-time priority and those that timers release.
-    pub fn shows(&self, tid: u32, inferred: &Inferred) -> bool {
+    pub(crate) fn is_thread_shown(&self, tid: u32, inferred: &Inferred) -> bool {
         match &self.source {
             CycleSource::Bpf(_) | CycleSource::Tracefs(..) => true,
-            CycleSource::Recording(cycles) => cycles.shows(tid, inferred),
+            CycleSource::Recording(cycles) => cycles.is_thread_shown(tid, inferred),
         }
     }
 
     /// The events of the recording, if it is one.
-    pub fn recording(&mut self) -> Option<&mut EventCycles> {
+    pub(crate) fn recording_events(&mut self) -> Option<&mut EventCycles> {
         match &mut self.source {
             CycleSource::Recording(cycles) => Some(cycles),
             CycleSource::Bpf(_) | CycleSource::Tracefs(..) => None,
@@ -180,32 +180,34 @@ impl CycleRecorder {
     /// Hands over the ended cycles, of each CPU in the order of time.
     pub fn drain(&mut self, take: &mut dyn FnMut(Cycle)) {
         if self.is_live() {
-            self.observers.look();
+            self.observers.find_new();
         }
         let CycleRecorder { source, observers, .. } = self;
-        let take: &mut dyn FnMut(Cycle) = &mut |cycle| take(observers.cycle(cycle));
+        let take: &mut dyn FnMut(Cycle) = &mut |cycle| take(observers.mark_cycle(cycle));
         match source {
-            CycleSource::Bpf(bpf) => bpf.drain(take),
+            CycleSource::Bpf(bpf) => bpf.drain_cycles(take),
             CycleSource::Tracefs(traced, cycles) => {
-                traced.drain(&mut |event| cycles.push(event));
-                cycles.take().into_iter().for_each(take);
+                traced.drain_events(&mut |event| cycles.push(event));
+                cycles.take_cycles().into_iter().for_each(take);
             }
-            CycleSource::Recording(cycles) => cycles.take().into_iter().for_each(take),
+            CycleSource::Recording(cycles) => cycles.take_cycles().into_iter().for_each(take),
         }
     }
 
     /// The wait of a thread, or the cycle after it: newer than the cycles handed over.
-    pub fn open(&self, tid: u32) -> Option<OpenCycle> {
+    pub fn open_cycle(&self, tid: u32) -> Option<OpenCycle> {
         match &self.source {
-            CycleSource::Bpf(bpf) => bpf.open(tid),
-            CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => cycles.open(tid),
+            CycleSource::Bpf(bpf) => bpf.open_cycle(tid),
+            CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => {
+                cycles.open_cycle(tid)
+            }
         }
     }
 
     /// The instant until which everything was handed over.
-    pub fn now(&self) -> MonotonicNs {
+    pub(crate) fn current_time(&self) -> MonotonicNs {
         match &self.source {
-            CycleSource::Bpf(_) | CycleSource::Tracefs(..) => clock::monotonic(),
+            CycleSource::Bpf(_) | CycleSource::Tracefs(..) => clock::monotonic_now(),
             CycleSource::Recording(cycles) => cycles.now,
         }
     }
@@ -227,7 +229,7 @@ impl CycleRecorder {
             CycleSource::Bpf(bpf) => bpf.take_gaps(),
             CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => cycles.take_gaps(),
         };
-        gaps.into_iter().map(|gap| observers.gap(gap)).collect()
+        gaps.into_iter().map(|gap| observers.mark_gap(gap)).collect()
     }
 
     /// How long threads were in each state: those that have ended since the last call, and with
@@ -316,9 +318,9 @@ impl CycleRecorder {
     }
 
     /// Moments within cycles that found no room.
-    pub fn refused(&self) -> u64 {
+    pub fn lost_moments(&self) -> u64 {
         match &self.source {
-            CycleSource::Bpf(bpf) => bpf.refused(),
+            CycleSource::Bpf(bpf) => bpf.lost_moments(),
             CycleSource::Tracefs(..) | CycleSource::Recording(_) => 0,
         }
     }
@@ -329,25 +331,25 @@ impl CycleRecorder {
     }
 
     /// Cycles or events that found no room.
-    pub fn lost(&self) -> u64 {
+    pub fn lost_records(&self) -> u64 {
         match &self.source {
-            CycleSource::Bpf(bpf) => bpf.lost(),
-            CycleSource::Tracefs(traced, _) => traced.lost(),
+            CycleSource::Bpf(bpf) => bpf.lost_cycles(),
+            CycleSource::Tracefs(traced, _) => traced.lost_events(),
             CycleSource::Recording(cycles) => cycles.lost,
         }
     }
 
     /// Events that the kernel did not show.
-    pub fn unseen(&self) -> u64 {
+    pub(crate) fn unseen_events(&self) -> u64 {
         match &self.source {
-            CycleSource::Bpf(bpf) => bpf.unseen(),
+            CycleSource::Bpf(bpf) => bpf.missed_events(),
             CycleSource::Tracefs(..) | CycleSource::Recording(_) => 0,
         }
     }
 
-    pub fn cost(&mut self) -> Fact<AttachCost> {
+    pub(crate) fn attach_cost(&mut self) -> Fact<AttachCost> {
         match &mut self.source {
-            CycleSource::Bpf(bpf) => bpf.cost(),
+            CycleSource::Bpf(bpf) => bpf.measure_cost(),
             CycleSource::Tracefs(..) => {
                 Fact::Unavailable("it is not measured through tracefs".to_owned())
             }

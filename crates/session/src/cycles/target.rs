@@ -1,7 +1,7 @@
 //! The target of an attachment: running processes, their threads, or a command to start.
 
 use super::Cycles;
-use super::names::comm;
+use super::names::read_comm;
 use crate::command::{self, Command};
 use crate::exit::Failure;
 use crate::programs::is_there;
@@ -33,13 +33,13 @@ pub struct Started {
 
 impl CycleTarget {
     /// Parses the command line; nothing is started.
-    pub fn find(
+    pub fn from_arguments(
         pids: &[u32],
         comms: &[String],
         threads: &[String],
         line: &[String],
     ) -> Result<CycleTarget, Failure> {
-        if let Some(program) = command::find(line)? {
+        if let Some(program) = command::find_command(line)? {
             return Ok(CycleTarget::Command { program, line: line.to_vec(), user: None });
         }
         let mut processes = pids.to_vec();
@@ -54,7 +54,7 @@ impl CycleTarget {
             let how = "give the id of a process, --comm NAME, or a command after `--`";
             return Err(Failure::refused(format!("nothing to attach to: {how}")));
         }
-        processes.iter().try_for_each(|pid| check(*pid))?;
+        processes.iter().try_for_each(|pid| check_process(*pid))?;
         for tid in threads {
             match process_of(*tid) {
                 None => return Err(Failure::refused(format!("there is no thread {tid}"))),
@@ -81,19 +81,19 @@ impl CycleTarget {
     }
 
     /// The name of the bundle.
-    pub fn name(&self) -> String {
+    pub fn bundle_name(&self) -> String {
         match self {
-            CycleTarget::Command { line, .. } => command::name(line),
+            CycleTarget::Command { line, .. } => command::bundle_name(line),
             CycleTarget::Processes(pids) | CycleTarget::Threads(_, pids) => {
                 let first = pids.first().copied().unwrap_or_default();
-                comm(first).unwrap_or_else(|| format!("process {first}"))
+                read_comm(first).unwrap_or_else(|| format!("process {first}"))
             }
         }
     }
 
     /// Watches the target. A command is watched from its first instruction on.
-    pub fn start(&self, cycles: &mut Cycles) -> Result<Started, Failure> {
-        let attacher = cycles.attacher();
+    pub(crate) fn start_watching(&self, cycles: &mut Cycles) -> Result<Started, Failure> {
+        let attacher = cycles.cycle_recorder();
         match self {
             CycleTarget::Processes(pids) => {
                 pids.iter()
@@ -111,12 +111,15 @@ impl CycleTarget {
             }
             CycleTarget::Command { program, line, user } => {
                 let cannot = |why| Failure::refused(format!("cannot run `{}`: {why}", line[0]));
-                let command = command::prepared(program, line, false, user.as_ref());
+                let command = command::prepare_command(program, line, false, user.as_ref());
                 let gated = GatedProcess::start(command).map_err(cannot)?;
                 attacher.watch_process(gated.pid).map_err(Failure::failed)?;
                 cycles.watch_rights(&[gated.pid]);
-                let child = gated.release().map_err(cannot)?;
-                Ok(Started { processes: vec![child.id()], command: Some(Command::of(child)) })
+                let child = gated.release_gate().map_err(cannot)?;
+                Ok(Started {
+                    processes: vec![child.id()],
+                    command: Some(Command::from_child(child)),
+                })
             }
         }
     }
@@ -136,8 +139,8 @@ impl Started {
         match &self.command {
             Some(command) => command.own_end(),
             None => {
-                let mut all = self.processes.iter().filter_map(|pid| statuses.get(pid));
-                let ends = all.by_ref().map(|status| HowEnded::of_wait(*status));
+                let mut wait_statuses = self.processes.iter().filter_map(|pid| statuses.get(pid));
+                let ends = wait_statuses.by_ref().map(|status| HowEnded::of_wait(*status));
                 let ends: Vec<HowEnded> = ends.collect();
                 ends.iter().copied().find(|end| !end.is_success()).or(ends.first().copied())
             }
@@ -145,7 +148,7 @@ impl Started {
     }
 
     /// Ends the command if it still runs; a process that existed before continues.
-    pub fn end(mut self) -> Option<Command> {
+    pub(crate) fn end_command(mut self) -> Option<Command> {
         if let Some(command) = &mut self.command
             && !command.has_ended()
         {
@@ -163,24 +166,34 @@ fn ids_of(named: &[String], processes: &[u32]) -> Result<Vec<u32>, Failure> {
             ids.push(tid);
             continue;
         }
-        let all: Vec<(u32, String)> = processes
+        let named_threads: Vec<(u32, String)> = processes
             .iter()
             .flat_map(|pid| threads_of(*pid))
-            .filter_map(|tid| Some((tid, comm(tid)?)))
+            .filter_map(|tid| Some((tid, read_comm(tid)?)))
             .collect();
-        let of_name: Vec<u32> =
-            all.iter().filter(|(_, own)| *own == kept(name)).map(|(tid, _)| *tid).collect();
+        let of_name: Vec<u32> = named_threads
+            .iter()
+            .filter(|(_, own)| *own == truncate_comm(name))
+            .map(|(tid, _)| *tid)
+            .collect();
         if of_name.is_empty() {
-            let shown = name.escape_debug();
-            let known: BTreeSet<&str> = all.iter().map(|(_, name)| name.as_str()).collect();
-            let known: Vec<String> =
-                known.iter().take(KNOWN).map(|name| name.escape_debug().to_string()).collect();
-            return Err(Failure::refused(match known.is_empty() {
+            let escaped_name = name.escape_debug();
+            let thread_names: BTreeSet<&str> =
+                named_threads.iter().map(|(_, name)| name.as_str()).collect();
+            let listed_names: Vec<String> = thread_names
+                .iter()
+                .take(KNOWN)
+                .map(|name| name.escape_debug().to_string())
+                .collect();
+            return Err(Failure::refused(match listed_names.is_empty() {
                 true => format!(
-                    "no thread is called `{shown}`: name its process, too (a process id, or \
+                    "no thread is called `{escaped_name}`: name its process, too (a process id, or \
                      --comm NAME)"
                 ),
-                false => format!("no thread is called `{shown}`; there are {}", known.join(", ")),
+                false => format!(
+                    "no thread is called `{escaped_name}`; there are {}",
+                    listed_names.join(", ")
+                ),
             }));
         }
         ids.extend(of_name);
@@ -197,15 +210,15 @@ fn threads_of(pid: u32) -> Vec<u32> {
 }
 
 fn process_of(tid: u32) -> Option<u32> {
-    field(tid, "Tgid:")?.parse().ok()
+    status_field(tid, "Tgid:")?.parse().ok()
 }
 
-fn field(tid: u32, name: &str) -> Option<String> {
+fn status_field(tid: u32, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
 }
 
-fn check(pid: u32) -> Result<(), Failure> {
+fn check_process(pid: u32) -> Result<(), Failure> {
     let Some(process) = process_of(pid).filter(|_| is_there(pid)) else {
         return Err(Failure::refused(format!("there is no process {pid}")));
     };
@@ -217,7 +230,7 @@ fn check(pid: u32) -> Result<(), Failure> {
         return Err(Failure::refused(format!("{pid} is punctual itself")));
     }
     // A kernel thread has no memory of its own.
-    if field(pid, "VmSize:").is_none() {
+    if status_field(pid, "VmSize:").is_none() {
         return Err(Failure::refused(format!(
             "process {pid} is a kernel thread: it makes no system calls"
         )));
@@ -226,7 +239,7 @@ fn check(pid: u32) -> Result<(), Failure> {
 }
 
 /// The 15 bytes of a name that the kernel keeps.
-pub fn kept(name: &str) -> String {
+pub(crate) fn truncate_comm(name: &str) -> String {
     String::from_utf8_lossy(&name.as_bytes()[..name.len().min(15)]).into_owned()
 }
 
@@ -238,9 +251,11 @@ pub fn processes_named(name: &str) -> Result<Vec<u32>, Failure> {
     let cannot = |why| Failure::failed(format!("cannot read /proc: {why}"));
     let entries = fs::read_dir("/proc").map_err(cannot)?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let kept = kept(name);
+    let kept = truncate_comm(name);
     let found: Vec<u32> = pids
-        .filter(|pid| *pid != std::process::id() && comm(*pid).is_some_and(|comm| comm == kept))
+        .filter(|pid| {
+            *pid != std::process::id() && read_comm(*pid).is_some_and(|comm| comm == kept)
+        })
         .collect();
     match found.is_empty() {
         true => Err(Failure::refused(format!(

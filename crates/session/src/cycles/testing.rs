@@ -9,19 +9,19 @@ use punctual_explain::cycles::stream::{CycleStream, ShownKinds, SyscallNumbers};
 use punctual_explain::gaps::Gaps;
 
 /// A recorder of events, of which there are none yet.
-pub fn recorder() -> CycleRecorder {
-    let calls = SyscallNumbers::of(&CallNames::default());
-    let stream = CycleStream::new(calls, ShownKinds::of(&[], false), Gaps::default());
+pub(crate) fn empty_recorder() -> CycleRecorder {
+    let calls = SyscallNumbers::from_names(&CallNames::default());
+    let stream = CycleStream::new(calls, ShownKinds::from_groups(&[], false), Gaps::default());
     CycleRecorder::of_recording(EventCycles::new(stream, None), Vec::new())
 }
 
 /// The cycles of a program of which nothing was seen yet.
-pub fn cycles() -> Cycles {
-    Cycles::of_recording(CycleOptions::default(), recorder(), CallNames::default())
+pub(crate) fn empty_cycles() -> Cycles {
+    Cycles::of_recording(CycleOptions::default(), empty_recorder(), CallNames::default())
 }
 
 /// A cycle released at `release` (ns) that takes 100 µs, all of it running.
-pub fn cycle(release: i64) -> Cycle {
+pub(crate) fn cycle_at(release: i64) -> Cycle {
     let mut run = Split::default();
     run.add(CauseKind::OwnExecution, Nanos(100_000));
     Cycle {

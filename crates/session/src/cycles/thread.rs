@@ -11,7 +11,7 @@ use super::recent::RecentSums;
 use super::rows::ThreadRow;
 use super::series::{CycleSeries, SeriesPlace};
 use super::source::{CycleRecorder, CycleThreadFacts};
-use super::target::kept;
+use super::target::truncate_comm;
 use super::typical::TypicalCycles;
 use super::worst::WorstCycles;
 use punctual_bundle::meta::{DEADLINE, MeasureMeta, REQUESTED_SCHEDULING, UNCLEAR_PERIOD};
@@ -24,9 +24,8 @@ use punctual_core::{
 use punctual_explain::cycles::lint::HostFacts;
 use punctual_explain::cycles::{
     Begins, CallNames, CandidateWait, Constraint, CycleFollower, Inferred, MIN_WAITS,
-    MeasuredCycle, NotEnded, WaitSite, find_rivals, infer,
+    MeasuredCycle, NotEnded, WaitSite, find_rivals, infer_cycles,
 };
-use punctual_stats::SeriesView;
 use std::collections::BTreeMap;
 
 /// Waits seen before a thread's cycles are inferred, and the maximum kept for that.
@@ -115,13 +114,13 @@ struct Cyclic {
 }
 
 impl Cyclic {
-    fn is_in(&mut self, open: Option<NotEnded>) {
+    fn set_open(&mut self, open: Option<NotEnded>) {
         self.open = open;
-        self.series.iter_mut().for_each(|series| series.is_in(open.as_ref()));
+        self.series.iter_mut().for_each(|series| series.set_unfinished(open.as_ref()));
     }
 
     /// No requirement on it is decided from now on.
-    fn is_unclear(&mut self) {
+    fn mark_unclear(&mut self) {
         let wait = &self.wait;
         let reason = format!("which of its waits in {wait} begins its cycles is not known");
         for series in &mut self.series {
@@ -130,12 +129,12 @@ impl Cyclic {
     }
 
     /// Time so far of the cycle in progress; zero if none.
-    fn lasted(&self) -> Nanos {
+    fn elapsed_time(&self) -> Nanos {
         self.open.map_or(Nanos::ZERO, |open| open.now - open.release)
     }
 
     fn is_beyond(&self) -> bool {
-        self.deadline.is_some_and(|deadline| self.lasted() > deadline)
+        self.deadline.is_some_and(|deadline| self.elapsed_time() > deadline)
     }
 }
 
@@ -170,9 +169,9 @@ impl CycleThread {
             is_over: false,
             is_active: false,
             left_over: None,
-            name: source.comm(tid).unwrap_or_else(|| "thread".to_owned()),
+            name: source.thread_comm(tid).unwrap_or_else(|| "thread".to_owned()),
             phase: phase.to_owned(),
-            since: source.now(),
+            since: source.current_time(),
             state: CycleThreadState::Learning { waits: Vec::new(), looked_at: 0 },
             cycles: 0,
             skipped: 0,
@@ -197,7 +196,7 @@ impl CycleThread {
 
     /// The prefix of its series names, if it has cycles.
     pub fn label(&self) -> Option<&str> {
-        self.cyclic().map(|cyclic| cyclic.label.as_str())
+        self.as_cyclic().map(|cyclic| cyclic.label.as_str())
     }
 
     /// Whether the thread has cycles, or may still turn out to have some.
@@ -207,10 +206,10 @@ impl CycleThread {
 
     /// Whether a timer releases its cycles.
     pub fn is_timed(&self) -> bool {
-        self.cyclic().is_some_and(|cyclic| cyclic.inferred.kind != CycleKind::Event)
+        self.as_cyclic().is_some_and(|cyclic| cyclic.inferred.kind != CycleKind::Event)
     }
 
-    fn cyclic(&self) -> Option<&Cyclic> {
+    fn as_cyclic(&self) -> Option<&Cyclic> {
         match &self.state {
             CycleThreadState::Cyclic(cyclic) => Some(cyclic),
             CycleThreadState::Learning { .. }
@@ -232,7 +231,7 @@ impl CycleThread {
                 let measured = cyclic.follower.push(record);
                 if let Some(measured) = measured {
                     recent.add(&measured.cycle);
-                    self.take(&measured);
+                    self.add_cycle(&measured);
                 }
             }
             CycleThreadState::Other { waits, .. } => *waits += 1,
@@ -243,15 +242,20 @@ impl CycleThread {
     /// Checks the cycle in progress: limits hold for it, too. While cycles come and go there is
     /// none to check before the last round. Returns its wait if cycles may begin at any place of it
     /// from now on.
-    pub fn look(&mut self, source: &CycleRecorder, is_last: bool) -> Option<WaitSite> {
+    pub(crate) fn check_open_cycle(
+        &mut self,
+        source: &CycleRecorder,
+        is_last: bool,
+    ) -> Option<WaitSite> {
         let is_active = std::mem::take(&mut self.is_active) && !is_last;
         let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return None };
-        let (open, now) = (if is_active { None } else { source.open(self.tid) }, source.now());
+        let (open, now) =
+            (if is_active { None } else { source.open_cycle(self.tid) }, source.current_time());
         if open.is_some_and(|open| cyclic.follower.has_moved(&open, now)) {
             return self.give_up_place(now);
         }
-        cyclic.is_in(open.and_then(|open| cyclic.follower.not_ended(&open, now)));
-        let lasted = cyclic.lasted();
+        cyclic.set_open(open.and_then(|open| cyclic.follower.not_ended(&open, now)));
+        let lasted = cyclic.elapsed_time();
         if cyclic.stop_above.is_some_and(|limit| lasted > limit) {
             cyclic.above = cyclic.above.max(Some(lasted));
         }
@@ -261,27 +265,29 @@ impl CycleThread {
     /// It waits elsewhere than its cycles began: which wait is its period is not known.
     fn give_up_place(&mut self, now: MonotonicNs) -> Option<WaitSite> {
         let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return None };
-        cyclic.is_in(None);
+        cyclic.set_open(None);
         let last = cyclic.follower.give_up_place(now);
-        cyclic.is_unclear();
-        let site = cyclic.inferred.site.anywhere();
+        cyclic.mark_unclear();
+        let site = cyclic.inferred.site.without_place();
         if !std::mem::replace(&mut cyclic.has_moved, true) {
             cyclic.unclear.push(cyclic.inferred.site);
         }
         if let Some(last) = last {
-            self.take(&last);
+            self.add_cycle(&last);
         }
         Some(site)
     }
 
     /// Ends the thread at this instant, with its wait(2) status if known. A signal cut its cycle
     /// off; the time after a loop that returned belongs to no cycle.
-    pub(crate) fn exits(&mut self, at: MonotonicNs, status: Option<u32>) {
+    pub(crate) fn on_exit(&mut self, at: MonotonicNs, status: Option<u32>) {
         let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return };
-        let seen = cyclic.open.map(|open| cyclic.follower.until(open, at));
+        let open_at_exit = cyclic.open.map(|open| cyclic.follower.observe_until(open, at));
         let is_killed = status.is_some_and(|status| status & SIGNALLED != 0);
-        cyclic.is_in(seen.filter(|_| is_killed));
-        let Some(left) = seen.or_else(|| cyclic.follower.due(at)).filter(|_| !is_killed) else {
+        cyclic.set_open(open_at_exit.filter(|_| is_killed));
+        let Some(left) =
+            open_at_exit.or_else(|| cyclic.follower.due_cycle(at)).filter(|_| !is_killed)
+        else {
             return;
         };
         let longest = cyclic.series.iter().find(|series| series.kind == SeriesKind::Response);
@@ -296,7 +302,7 @@ impl CycleThread {
             && let Some(measured) = cyclic.follower.break_off()
         {
             recent.add(&measured.cycle);
-            self.take(&measured);
+            self.add_cycle(&measured);
         }
     }
 
@@ -308,7 +314,7 @@ impl CycleThread {
         }
     }
 
-    fn take(&mut self, measured: &MeasuredCycle) {
+    fn add_cycle(&mut self, measured: &MeasuredCycle) {
         let mut measured = *measured;
         if let Some(likely) = measured.cycle.likely.as_mut().filter(|one| one.time >= NAMED_FROM) {
             likely.name = task_name(likely.tid).unwrap_or_default();
@@ -366,7 +372,7 @@ impl CycleThread {
 
     /// Infers its cycles once enough of its waits are seen, or no more will come: `Some(None)` if
     /// it has none, or a name that is not `wanted`.
-    pub fn infer(
+    pub fn infer_cycles(
         &mut self,
         kind: Option<CycleKind>,
         wanted: Option<&str>,
@@ -374,7 +380,7 @@ impl CycleThread {
         source: &CycleRecorder,
         ended: bool,
     ) -> Option<Option<Inferred>> {
-        let now = source.now();
+        let now = source.current_time();
         let CycleThreadState::Learning { waits, looked_at } = &mut self.state else { return None };
         let enough = waits.len() >= LEARNED_WAITS && waits.len() >= 2 * *looked_at;
         let long = waits.len() >= FEW && now - self.since >= LONG && waits.len() >= 2 * *looked_at;
@@ -382,21 +388,21 @@ impl CycleThread {
             return None;
         }
         *looked_at = waits.len();
-        let of = |waits: &[Cycle]| infer(waits, Constraint { kind }, calls);
+        let infer_from = |waits: &[Cycle]| infer_cycles(waits, Constraint { kind }, calls);
         // A recording may deliver all waits at once; the first ones may still be uniform.
-        let inferred = of(waits).or_else(|seen| match waits.get(..LEARNED_WAITS) {
-            Some(first) => of(first).map_err(|_| seen),
+        let inferred = infer_from(waits).or_else(|seen| match waits.get(..LEARNED_WAITS) {
+            Some(first) => infer_from(first).map_err(|_| seen),
             None => Err(seen),
         });
         match inferred {
             Ok(inferred) => {
                 // Programs name their threads after they have begun.
-                if let Some(name) = source.comm(self.tid).filter(|_| !self.is_over) {
+                if let Some(name) = source.thread_comm(self.tid).filter(|_| !self.is_over) {
                     self.name = name;
                 }
                 let is_wanted = match wanted {
-                    Some(wanted) => kept(wanted) == self.name,
-                    None => source.shows(self.tid, &inferred),
+                    Some(wanted) => truncate_comm(wanted) == self.name,
+                    None => source.is_thread_shown(self.tid, &inferred),
                 };
                 if !is_wanted {
                     self.state = CycleThreadState::Unwanted;
@@ -416,7 +422,7 @@ impl CycleThread {
     }
 
     /// Begins its series. Returns the records seen so far, to be pushed again.
-    pub fn begin(
+    pub fn begin_series(
         &mut self,
         label: &str,
         inferred: Inferred,
@@ -430,7 +436,7 @@ impl CycleThread {
         let waits = std::mem::take(waits);
         let longest = waits.iter().map(Cycle::response_time).max().unwrap_or(Nanos::MILLI);
         let span = Nanos(2 * inferred.period.unwrap_or(longest).ns());
-        let (tid, wait) = (self.tid as i32, inferred.site.describe(calls));
+        let (tid, wait) = (self.tid as i32, inferred.site.describe_site(calls));
         let mut unclear = find_rivals(&waits, &inferred, Constraint { kind: options.kind }, calls);
         let is_unclear = inferred.takes_turns || !unclear.is_empty();
         if is_unclear {
@@ -438,13 +444,13 @@ impl CycleThread {
         }
         let mut series = Vec::new();
         for (number, kind) in (*place.next..).zip(SeriesKind::CYCLIC) {
-            let meta = meta(label, kind, (tid, &facts), &inferred, &wait, options);
+            let meta = series_meta(label, kind, (tid, &facts), &inferred, &wait, options);
             let mut begun = CycleSeries::begin(kind, meta, span, place, number);
             begun.lose_until(self.lost);
             series.push(begun);
         }
         if self.is_live {
-            self.practice.refresh(self.tid, &inferred, calls);
+            self.practice.refresh_facts(self.tid, &inferred, calls);
         }
         let label = label.to_owned();
         let follower = CycleFollower::new(&inferred);
@@ -463,7 +469,7 @@ impl CycleThread {
             open: None,
         };
         if is_unclear {
-            cyclic.is_unclear();
+            cyclic.mark_unclear();
         }
         self.state = CycleThreadState::Cyclic(Box::new(cyclic));
         waits
@@ -508,7 +514,7 @@ impl CycleThread {
 
     /// The description of its response times in the bundle.
     pub(crate) fn response_meta(&self) -> Option<&SeriesMeta> {
-        self.series(SeriesKind::Response).map(|series| &series.kept.meta)
+        self.series_of_kind(SeriesKind::Response).map(|series| &series.kept.meta)
     }
 
     /// Response times since the last call.
@@ -517,8 +523,8 @@ impl CycleThread {
     }
 
     /// A response time above the limit, with its series.
-    pub fn above(&self) -> Option<(String, Nanos)> {
-        let longest = self.cyclic()?.above?;
+    pub(crate) fn response_above_limit(&self) -> Option<(String, Nanos)> {
+        let longest = self.as_cyclic()?.above?;
         let name = &self.response_meta()?.name;
         Some((format!("{}/{name}", self.phase), longest))
     }
@@ -528,7 +534,7 @@ impl CycleThread {
             cyclic.series.iter_mut().for_each(CycleSeries::checkpoint);
             self.checkpoints += 1;
             if self.is_live && self.checkpoints.is_multiple_of(REREAD) {
-                self.practice.refresh(self.tid, &cyclic.inferred, calls);
+                self.practice.refresh_facts(self.tid, &cyclic.inferred, calls);
             }
         }
     }
@@ -537,7 +543,7 @@ impl CycleThread {
     pub fn finish(&mut self, lost: u64) {
         let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return };
         if let Some(last) = cyclic.follower.finish() {
-            self.take(&last);
+            self.add_cycle(&last);
         }
         if let CycleThreadState::Cyclic(cyclic) = &mut self.state {
             cyclic.series.iter_mut().for_each(|series| series.finish(lost));
@@ -546,7 +552,7 @@ impl CycleThread {
 
     /// The thread's series, if it has cycles.
     pub fn all_series(&self) -> &[CycleSeries] {
-        self.cyclic().map_or(&[], |cyclic| &cyclic.series)
+        self.as_cyclic().map_or(&[], |cyclic| &cyclic.series)
     }
 
     pub(crate) fn all_series_mut(&mut self) -> &mut [CycleSeries] {
@@ -556,35 +562,33 @@ impl CycleThread {
         }
     }
 
-    /// The thread's series for the analysis.
-    pub fn views(&self) -> impl Iterator<Item = SeriesView<'_>> {
-        self.all_series().iter().map(CycleSeries::view)
-    }
-
     /// The thread as a measure of the bundle.
-    pub fn measure(&self, calls: &CallNames) -> MeasureMeta {
-        let (name, series) = match self.cyclic() {
+    pub(crate) fn to_measure_meta(&self, calls: &CallNames) -> MeasureMeta {
+        let (name, series) = match self.as_cyclic() {
             Some(cyclic) => (
                 cyclic.label.clone(),
                 cyclic.series.iter().map(|s| s.kept.meta.name.clone()).collect(),
             ),
             None => (self.name.clone(), Vec::new()),
         };
-        let parameters =
-            self.cyclic().map(|cyclic| details(&cyclic.inferred, &cyclic.wait)).unwrap_or_default();
-        let notes = self.notes(calls);
+        let parameters = self
+            .as_cyclic()
+            .map(|cyclic| cycle_details(&cyclic.inferred, &cyclic.wait))
+            .unwrap_or_default();
+        let notes = self.to_notes(calls);
         MeasureMeta { name, workload: WORKLOAD.to_owned(), parameters, series, notes }
     }
 
-    fn notes(&self, calls: &CallNames) -> Notes {
+    fn to_notes(&self, calls: &CallNames) -> Notes {
         if self.cycles == 0 {
             return Notes::default();
         }
         let per_cycle = |name: &str, title: &str, total: u64| {
-            Figure::new(name, title, total as f64 / self.cycles as f64, "per-cycle").of(total)
+            Figure::new(name, title, total as f64 / self.cycles as f64, "per-cycle")
+                .with_count(total)
         };
         let count = |name: &str, title: &str, n: u64| {
-            Figure::new(name, title, n as f64, "count").of(self.cycles)
+            Figure::new(name, title, n as f64, "count").with_count(self.cycles)
         };
         let totals = &self.totals;
         let mut figures = vec![
@@ -592,7 +596,7 @@ impl CycleThread {
             count(
                 "overruns",
                 "releases that passed while the previous cycle was still running",
-                self.overruns(),
+                self.overrun_count(),
             ),
             per_cycle("blockings", "waits within a cycle", totals.blocks),
             Figure::new(
@@ -601,7 +605,7 @@ impl CycleThread {
                 totals.blocked.ns() as f64 / self.cycles as f64,
                 "ns",
             )
-            .of(totals.blocks),
+            .with_count(totals.blocks),
             per_cycle("system-calls", "system calls", totals.syscalls),
             per_cycle("page-faults", "page faults", totals.faults),
             per_cycle("migrations", "migrations", totals.migrations),
@@ -610,42 +614,48 @@ impl CycleThread {
             let title = "cycles whose release is not known";
             figures.push(count("unknown-releases", title, self.unknown));
         }
-        if let Some(deadline) = self.cyclic().and_then(|cyclic| cyclic.deadline) {
+        if let Some(deadline) = self.as_cyclic().and_then(|cyclic| cyclic.deadline) {
             figures.insert(
                 2,
-                count("deadline-missed", &format!("cycles longer than {deadline}"), self.beyond()),
+                count(
+                    "deadline-missed",
+                    &format!("cycles longer than {deadline}"),
+                    self.cycles_beyond_deadline(),
+                ),
             );
         }
-        Notes { figures, tables: self.tables(calls), ..Notes::default() }
+        Notes { figures, tables: self.to_tables(calls), ..Notes::default() }
     }
 
-    fn tables(&self, calls: &CallNames) -> Vec<Table> {
-        let holders = self.holders.table();
-        let typical = self.typical.typical();
-        let delays =
-            typical.and_then(|one| delays::table(self.worst_cycles.cycles(), &one.split(), calls));
-        let (typical, worst) = (self.typical.table(), self.worst_cycles.table());
-        let places = self.worst_cycles.places.table();
+    fn to_tables(&self, calls: &CallNames) -> Vec<Table> {
+        let holders = self.holders.to_table();
+        let typical = self.typical.typical_cycle();
+        let delays = typical.and_then(|one| {
+            delays::delay_table(self.worst_cycles.cycles(), &one.total_split(), calls)
+        });
+        let (typical, worst) = (self.typical.to_table(), self.worst_cycles.to_table());
+        let places = self.worst_cycles.places.line_table();
         let folded = self.worst_cycles.places.folded_table();
-        let groups = self.culprit_groups.table();
-        let all = [self.culprits(), groups, holders, delays, typical, places, worst, folded];
-        all.into_iter().flatten().collect()
+        let groups = self.culprit_groups.to_table();
+        let all_tables =
+            [self.culprit_table(), groups, holders, delays, typical, places, worst, folded];
+        all_tables.into_iter().flatten().collect()
     }
 
     /// The tasks that ran while it was ready.
-    fn culprits(&self) -> Option<Table> {
-        let mut all: Vec<(&TaskComm, &TaskDelay)> = self.culprits.iter().collect();
-        all.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
+    fn culprit_table(&self) -> Option<Table> {
+        let mut sorted_culprits: Vec<(&TaskComm, &TaskDelay)> = self.culprits.iter().collect();
+        sorted_culprits.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
         let row = |(name, delay): &(&TaskComm, &TaskDelay)| {
             vec![
-                Cell::from(format::plain(&name.to_string())),
+                Cell::from(format::escape_unsafe(&name.to_string())),
                 id_here(delay.tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),
                 Cell::from(delay.cycles),
                 Cell::from(delay.total),
                 Cell::from(delay.longest),
             ]
         };
-        (!all.is_empty()).then(|| Table {
+        (!sorted_culprits.is_empty()).then(|| Table {
             name: "culprits".to_owned(),
             title: "who ran while the thread was ready".to_owned(),
             columns: vec![
@@ -655,37 +665,41 @@ impl CycleThread {
                 Column::new("total", "ns"),
                 Column::new("longest", "ns"),
             ],
-            rows: all.iter().take(10).map(row).collect(),
+            rows: sorted_culprits.iter().take(10).map(row).collect(),
         })
     }
 
     /// The error that prevented a write.
-    pub fn unwritten(&self) -> Option<&BundleError> {
-        self.cyclic()?.series.iter().find_map(|series| series.kept.trouble())
+    pub(crate) fn write_error(&self) -> Option<&BundleError> {
+        self.as_cyclic()?.series.iter().find_map(|series| series.kept.write_error())
     }
 
     /// The findings about it.
-    pub fn findings(&self, calls: &CallNames) -> Vec<Finding> {
+    pub(crate) fn cycle_findings(&self, calls: &CallNames) -> Vec<Finding> {
         match &self.state {
             CycleThreadState::Cyclic(cyclic) => {
                 let subject = format!("{}/{}", self.phase, cyclic.label);
-                let beyond = self.beyond();
+                let beyond = self.cycles_beyond_deadline();
                 let missed = (beyond > 0).then(|| {
                     let deadline = cyclic.deadline.unwrap_or_default();
                     let message =
                         format!("{beyond} of {} cycles took longer than {deadline}", self.cycles);
                     Finding::new("deadline-missed", Severity::Warning, subject.clone(), message)
                 });
-                let callers =
-                    self.worst_cycles.finding(&format!("{}/{}", self.phase, cyclic.label));
+                let callers = self
+                    .worst_cycles
+                    .frame_pointer_finding(&format!("{}/{}", self.phase, cyclic.label));
                 let left_over = self.left_over.map(|span| findings::left_over(&subject, span));
                 let unclear = self.unclear_findings(cyclic, &subject, calls);
                 missed.into_iter().chain(left_over).chain(callers).chain(unclear).collect()
             }
             CycleThreadState::Learning { .. } | CycleThreadState::Unwanted => Vec::new(),
             CycleThreadState::Other { seen, waits } => {
-                let message =
-                    format!("thread {} has no cycles: {}", self.tid, describe(seen, *waits, calls));
+                let message = format!(
+                    "thread {} has no cycles: {}",
+                    self.tid,
+                    describe_waits(seen, *waits, calls)
+                );
                 vec![Finding::new(
                     "no-cycles",
                     Severity::Note,
@@ -698,50 +712,56 @@ impl CycleThread {
 
     /// Whether the thread has cycles and a real-time policy.
     pub fn is_real_time(&self) -> bool {
-        self.cyclic().is_some() && self.practice.is_real_time()
+        self.as_cyclic().is_some() && self.practice.is_real_time()
     }
 
     /// Where the thread's cycles deviate from good practice for real-time programs.
-    pub fn lint(&mut self, others_are: bool, host: &HostFacts, calls: &CallNames) -> Vec<Finding> {
+    pub(crate) fn lint_practice(
+        &mut self,
+        others_are: bool,
+        host: &HostFacts,
+        calls: &CallNames,
+    ) -> Vec<Finding> {
         let practice = std::mem::take(&mut self.practice);
-        let Some(cyclic) = self.cyclic() else { return Vec::new() };
-        let behind = self.culprits.iter().filter(|(_, delay)| delay.behind > Nanos::ZERO);
+        let Some(cyclic) = self.as_cyclic() else { return Vec::new() };
+        let culprits_behind = self.culprits.iter().filter(|(_, delay)| delay.behind > Nanos::ZERO);
         let mut culprits: Vec<(String, Nanos)> =
-            behind.map(|(name, delay)| (name.to_string(), delay.behind)).collect();
+            culprits_behind.map(|(name, delay)| (name.to_string(), delay.behind)).collect();
         culprits.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         let (kind, has_deadline) = (cyclic.inferred.kind, cyclic.deadline.is_some());
         let subject = format!("{}/{}", self.phase, cyclic.label);
-        let mut all = practice.findings(&subject, kind, has_deadline, others_are, host, &culprits);
-        self.worst_cycles.places.locate(&mut all, calls);
-        all
+        let mut lint_findings =
+            practice.into_findings(&subject, kind, has_deadline, others_are, host, &culprits);
+        self.worst_cycles.places.locate_findings(&mut lint_findings, calls);
+        lint_findings
     }
 
     /// The thread's line in the live view, if it has cycles.
-    pub fn row(&self) -> Option<ThreadRow> {
-        let cyclic = self.cyclic()?;
+    pub fn to_row(&self) -> Option<ThreadRow> {
+        let cyclic = self.as_cyclic()?;
         Some(ThreadRow {
             name: cyclic.label.clone(),
-            kind: cyclic.inferred.kind.word(),
+            kind: cyclic.inferred.kind.as_str(),
             cycles: self.cycles,
             last: self.last,
             worst: self.longest_response(),
             skipped: self.skipped,
-            overruns: self.overruns(),
+            overruns: self.overrun_count(),
         })
     }
 
     fn longest_response(&self) -> Option<Nanos> {
-        self.series(SeriesKind::Response)?.kept.state.data.longest()
+        self.series_of_kind(SeriesKind::Response)?.kept.state.data.longest_latency()
     }
 
     /// A series of the thread, if it has cycles.
-    pub fn series(&self, kind: SeriesKind) -> Option<&CycleSeries> {
+    pub(crate) fn series_of_kind(&self, kind: SeriesKind) -> Option<&CycleSeries> {
         self.all_series().iter().find(|series| series.kind == kind)
     }
 
     /// Releases that passed during the cycle before.
-    pub fn overruns(&self) -> u64 {
-        let open = self.cyclic().and_then(|cyclic| cyclic.open);
+    pub fn overrun_count(&self) -> u64 {
+        let open = self.as_cyclic().and_then(|cyclic| cyclic.open);
         self.overruns + u64::from(open.is_some_and(|open| open.passed > 0))
     }
 
@@ -755,20 +775,23 @@ impl CycleThread {
     }
 
     /// Cycles longer than the deadline, if there is one.
-    pub fn missed(&self) -> Option<u64> {
-        self.cyclic()?.deadline.map(|_| self.beyond())
+    pub(crate) fn missed_deadlines(&self) -> Option<u64> {
+        self.as_cyclic()?.deadline.map(|_| self.cycles_beyond_deadline())
     }
 
-    fn beyond(&self) -> u64 {
-        self.beyond + u64::from(self.cyclic().is_some_and(Cyclic::is_beyond))
+    fn cycles_beyond_deadline(&self) -> u64 {
+        self.beyond + u64::from(self.as_cyclic().is_some_and(Cyclic::is_beyond))
     }
 
     /// Why the thread has no cycles.
     pub fn why_not(&self, calls: &CallNames) -> Option<String> {
         match &self.state {
-            CycleThreadState::Other { seen, waits } => {
-                Some(format!("{} ({}): {}", self.name, self.tid, describe(seen, *waits, calls)))
-            }
+            CycleThreadState::Other { seen, waits } => Some(format!(
+                "{} ({}): {}",
+                self.name,
+                self.tid,
+                describe_waits(seen, *waits, calls)
+            )),
             CycleThreadState::Unwanted => {
                 Some(format!("{} ({}): cycles, under this name", self.name, self.tid))
             }
@@ -777,36 +800,40 @@ impl CycleThread {
     }
 
     /// A description of its cycles for users.
-    pub fn describe(&self) -> Option<String> {
-        let cyclic = self.cyclic()?;
+    pub(crate) fn describe_cycles(&self) -> Option<String> {
+        let cyclic = self.as_cyclic()?;
         let inferred = &cyclic.inferred;
         let period = inferred
             .period
-            .map_or(String::new(), |period| format!(", every {}", period.readable()));
+            .map_or(String::new(), |period| format!(", every {}", period.to_readable()));
         // Events have no distance that they could fit.
         let fits = match inferred.kind == CycleKind::Event && inferred.period.is_none() {
             true => format!("its first {}", inferred.cycles),
             false => {
-                format!("{} of its first {}", format::percent(inferred.confidence), inferred.cycles)
+                format!(
+                    "{} of its first {}",
+                    format::percent_text(inferred.confidence),
+                    inferred.cycles
+                )
             }
         };
-        let (label, tid, release) = (&cyclic.label, self.tid, inferred.kind.release());
+        let (label, tid, release) = (&cyclic.label, self.tid, inferred.kind.release_description());
         Some(format!("{label} ({tid}): {release}{period}\n    {}, in {fits} cycles", cyclic.wait))
     }
 }
 
 /// Describes the waits that were seen instead of cycles.
-fn describe(seen: &[CandidateWait], waits: usize, calls: &CallNames) -> String {
+fn describe_waits(seen: &[CandidateWait], waits: usize, calls: &CallNames) -> String {
     let one = |candidate: &CandidateWait| {
         let (of, lock) = (&candidate.inferred, if candidate.lock { ", for locks" } else { "" });
         let fits = match of.kind {
             CycleKind::Event => String::new(),
-            _ => format!(", {} of them at equal distances", format::percent(of.confidence)),
+            _ => format!(", {} of them at equal distances", format::percent_text(of.confidence)),
         };
         format!(
             "{} in {}{lock}{fits}",
-            format::counted(of.cycles as u64, "wait"),
-            of.site.describe(calls)
+            format::count_with_noun(of.cycles as u64, "wait"),
+            of.site.describe_site(calls)
         )
     };
     match (seen.is_empty(), waits) {
@@ -816,16 +843,16 @@ fn describe(seen: &[CandidateWait], waits: usize, calls: &CallNames) -> String {
 }
 
 /// A label that no other thread has.
-pub fn label(name: &str, taken: &[String]) -> String {
+pub(crate) fn unique_label(name: &str, taken: &[String]) -> String {
     let name = name.replace('/', "_");
     let numbered = (2..).map(|number| format!("{name}-{number}"));
-    let mut all = std::iter::once(name.clone()).chain(numbered);
-    all.find(|label| !taken.contains(label)).unwrap_or(name)
+    let mut candidates = std::iter::once(name.clone()).chain(numbered);
+    candidates.find(|label| !taken.contains(label)).unwrap_or(name)
 }
 
-fn details(inferred: &Inferred, wait: &str) -> BTreeMap<String, String> {
+fn cycle_details(inferred: &Inferred, wait: &str) -> BTreeMap<String, String> {
     let mut details = BTreeMap::from([
-        ("cycle".to_owned(), inferred.kind.word().to_owned()),
+        ("cycle".to_owned(), inferred.kind.as_str().to_owned()),
         ("confidence".to_owned(), format!("{:.3}", inferred.confidence)),
         ("inferred_from".to_owned(), format!("{} cycles", inferred.cycles)),
         ("wait".to_owned(), wait.to_owned()),
@@ -834,7 +861,7 @@ fn details(inferred: &Inferred, wait: &str) -> BTreeMap<String, String> {
     details
 }
 
-fn meta(
+fn series_meta(
     label: &str,
     kind: SeriesKind,
     (tid, facts): (i32, &CycleThreadFacts),
@@ -843,7 +870,7 @@ fn meta(
     options: &CycleOptions,
 ) -> SeriesMeta {
     let (words, real_time) = (facts.scheduling.clone(), facts.real_time);
-    let mut details = details(inferred, wait);
+    let mut details = cycle_details(inferred, wait);
     details.extend(options.details.clone());
     let deadline = options.deadline.filter(|_| kind == SeriesKind::Response);
     details.extend(deadline.map(|deadline| (DEADLINE.to_owned(), deadline.to_string())));
@@ -853,7 +880,7 @@ fn meta(
     let has_period =
         inferred.kind.is_periodic() && matches!(kind, SeriesKind::Wakeup | SeriesKind::Response);
     SeriesMeta {
-        name: format!("{label}/{}", kind.word()),
+        name: format!("{label}/{}", kind.as_str()),
         measure: label.to_owned(),
         workload: WORKLOAD.to_owned(),
         clock: Clock::Monotonic,
@@ -876,15 +903,15 @@ mod tests {
 
     /// A thread whose cycles of 1 ms are known, with `lost` of them lost before.
     fn cyclic(writer: &BundleWriter, lost: u64) -> CycleThread {
-        let recorder = testing::recorder();
+        let recorder = testing::empty_recorder();
         let calls = CallNames::from([(1, "clock_nanosleep".to_owned())]);
         let mut thread = CycleThread::new(7, &recorder, "main");
         let mut recent = RecentSums::default();
         thread.count_lost(lost);
-        (0..30).for_each(|k| thread.push(testing::cycle(k * 1_000_000), &mut recent));
-        let inferred = thread.infer(None, None, &calls, &recorder, true).flatten();
+        (0..30).for_each(|k| thread.push(testing::cycle_at(k * 1_000_000), &mut recent));
+        let inferred = thread.infer_cycles(None, None, &calls, &recorder, true).flatten();
         let place = SeriesPlace {
-            phase: writer.phase(0),
+            phase: writer.phase_place(0),
             saver: &Saver::on_caller(),
             next: &mut 0,
             taken: &[],
@@ -892,8 +919,8 @@ mod tests {
             forever: false,
         };
         let options = CycleOptions::default();
-        let known = (&calls, recorder.facts(7));
-        let waits = thread.begin("loop", inferred.expect("cycles"), &place, &options, known);
+        let known = (&calls, recorder.thread_facts(7));
+        let waits = thread.begin_series("loop", inferred.expect("cycles"), &place, &options, known);
         waits.into_iter().for_each(|wait| thread.push(wait, &mut recent));
         thread
     }
@@ -922,7 +949,7 @@ mod tests {
     #[test]
     fn thread_labels_are_unique_and_contain_no_slash() {
         let taken = ["loop".to_owned(), "loop-2".to_owned()];
-        assert_eq!(label("loop", &taken), "loop-3");
-        assert_eq!(label("kworker/0:1", &taken), "kworker_0:1");
+        assert_eq!(unique_label("loop", &taken), "loop-3");
+        assert_eq!(unique_label("kworker/0:1", &taken), "kworker_0:1");
     }
 }

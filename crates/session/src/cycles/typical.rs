@@ -37,21 +37,21 @@ impl TypicalCycles {
         self.some.push(*cycle);
     }
 
-    pub fn typical(&self) -> Option<Cycle> {
-        let mut some = self.some.clone();
-        some.sort_by_key(Cycle::response_time);
-        some.get(some.len() / 2).copied()
+    pub(crate) fn typical_cycle(&self) -> Option<Cycle> {
+        let mut sorted_cycles = self.some.clone();
+        sorted_cycles.sort_by_key(Cycle::response_time);
+        sorted_cycles.get(sorted_cycles.len() / 2).copied()
     }
 
     /// The time of each cause in both.
-    pub fn table(&self) -> Option<Table> {
-        let (typical, longest) = (self.typical()?, self.longest?);
+    pub fn to_table(&self) -> Option<Table> {
+        let (typical, longest) = (self.typical_cycle()?, self.longest?);
         let splits: [(&str, [Split; 2]); 2] =
             [("wake-up", [typical.wake, longest.wake]), ("after it", [typical.run, longest.run])];
         let mut rows = Vec::new();
         for (phase, both) in splits {
             for part in MAIN_PARTS {
-                let times = both.map(|split| split.of(*part));
+                let times = both.map(|split| split.time_of(*part));
                 if times.iter().any(|time| *time > Nanos::ZERO) {
                     let words = [phase, part.words()].map(Cell::from);
                     rows.push(words.into_iter().chain(times.map(Cell::from)).collect());
@@ -74,16 +74,16 @@ impl TypicalCycles {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::cycle;
+    use super::super::testing::cycle_at;
     use super::*;
     use punctual_core::CauseKind;
 
     #[test]
     fn the_typical_cycle_is_the_median_of_all_times() {
         let mut of = TypicalCycles::default();
-        assert_eq!(of.table(), None);
+        assert_eq!(of.to_table(), None);
         for k in 0..10_000 {
-            let mut one = cycle(1_000_000 * k);
+            let mut one = cycle_at(1_000_000 * k);
             // From 100 to 199 µs, and one of 900.
             let time = Nanos(if k == 4_321 { 900_000 } else { 100_000 + k % 100 * 1_000 });
             one.run = Split::default();
@@ -96,9 +96,9 @@ mod tests {
             "{}",
             of.some.len()
         );
-        let typical = of.typical().unwrap().response_time();
+        let typical = of.typical_cycle().unwrap().response_time();
         assert!((Nanos(130_000)..Nanos(170_000)).contains(&typical), "{typical}");
-        let table = of.table().unwrap();
+        let table = of.to_table().unwrap();
         let [row] = &table.rows[..] else { panic!("{table:?}") };
         assert_eq!(row[..2], [Cell::from("after it"), Cell::from(CauseKind::OwnExecution.words())]);
         assert_eq!(row[2..], [Cell::from(typical), Cell::from(Nanos(900_000))]);

@@ -70,8 +70,10 @@ impl WorstCycles {
         if place >= CYCLES {
             return;
         }
-        let moments =
-            shown(moments).into_iter().map(|moment| KeptCycle { moment, stack: None }).collect();
+        let moments = select_moments(moments)
+            .into_iter()
+            .map(|moment| KeptCycle { moment, stack: None })
+            .collect();
         self.worst.insert(place, Worst { cycle: *cycle, moments });
         self.worst.truncate(CYCLES);
     }
@@ -81,7 +83,7 @@ impl WorstCycles {
     }
 
     /// The stacks of moments that wait for the end of their cycle.
-    pub fn needed(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn needed_stacks(&self) -> impl Iterator<Item = u32> {
         self.pending.iter().flat_map(|moment| {
             let waker = moment.waker.and_then(|waker| waker.stack);
             let holder = moment.holder.and_then(|holder| holder.stack);
@@ -94,9 +96,9 @@ impl WorstCycles {
     pub fn look_up(&mut self, tid: u32, attacher: &CycleRecorder) -> u64 {
         self.places.look_up(tid, &mut self.resolver, attacher);
         let mut lost = 0;
-        let all = self.worst.iter_mut().flat_map(|worst| &mut worst.moments);
-        for kept in all.filter(|kept| kept.stack.is_none()) {
-            let stack = self.resolver.stack(tid, &kept.moment, attacher);
+        let all_moments = self.worst.iter_mut().flat_map(|worst| &mut worst.moments);
+        for kept in all_moments.filter(|kept| kept.stack.is_none()) {
+            let stack = self.resolver.stack_at_moment(tid, &kept.moment, attacher);
             lost += u64::from(stack.is_none());
             let stack = stack.unwrap_or_default();
             if let Some(Some(innermost)) = stack.places.first()
@@ -122,27 +124,32 @@ impl WorstCycles {
     }
 
     /// Stops reading the mappings: they are those of another program from now on.
-    pub fn end(&mut self) {
-        self.resolver.end();
+    pub(crate) fn stop_reading(&mut self) {
+        self.resolver.stop_reading();
     }
 
     /// Names the functions permanently.
-    pub fn describe(&mut self, tid: u32, names: &mut FunctionNames, calls: &CallNames) {
-        let longest: Vec<_> = self.worst.iter().map(Worst::stacks).collect();
+    pub(crate) fn name_functions(
+        &mut self,
+        tid: u32,
+        names: &mut FunctionNames,
+        calls: &CallNames,
+    ) {
+        let longest: Vec<_> = self.worst.iter().map(Worst::resolved_stacks).collect();
         let of_longest = longest.iter().flatten().flat_map(|(_, stack)| &stack.places);
         let of_waits = self.waits.iter().flat_map(|stack| &stack.places).flatten();
         let all_places = of_longest.flatten().chain(of_waits).cloned();
         names.find_lines(all_places.chain(self.places.all_places()), tid);
         self.wait_places = tell_apart(&self.waits, tid, names);
-        self.places.describe(tid, names, calls, &longest);
+        self.places.name_lines(tid, names, calls, &longest);
         let mut rows = Vec::new();
         // Cycles are kept by their own time, and show the whole time.
         let mut worst: Vec<&Worst> = self.worst.iter().collect();
         worst.sort_by_key(|worst| Reverse(worst.cycle.response_time()));
         for worst in worst {
-            let mut of_it = worst.rows(tid, names, calls);
+            let mut of_it = worst.to_rows(tid, names, calls);
             if of_it.is_empty() {
-                of_it = vec![worst.row("ran", None, String::new())];
+                of_it = vec![worst.build_row("ran", None, String::new())];
             }
             rows.append(&mut of_it);
         }
@@ -164,12 +171,12 @@ impl WorstCycles {
     }
 
     /// A table of them, the longest cycle first.
-    pub fn table(&self) -> Option<Table> {
+    pub fn to_table(&self) -> Option<Table> {
         self.described.clone()
     }
 
     /// The finding that callers are unknown, if so.
-    pub fn finding(&self, subject: &str) -> Option<Finding> {
+    pub(crate) fn frame_pointer_finding(&self, subject: &str) -> Option<Finding> {
         let (all, alone) = self.stacks;
         if alone == 0 || (alone as f64) < all as f64 * FEW_CALLERS {
             return None;
@@ -177,17 +184,17 @@ impl WorstCycles {
         let message = format!(
             "{alone} of {} that end in the program itself have one function only: it has no frame \
              pointers, and who called that function is not known",
-            format::counted(all, "user stack")
+            format::count_with_noun(all, "user stack")
         );
         let finding = Finding::new("no-frame-pointers", Severity::Note, subject, message);
-        Some(finding.remedy("compile the program with -fno-omit-frame-pointer"))
+        Some(finding.with_remedy("compile the program with -fno-omit-frame-pointer"))
     }
 }
 
 /// The moments of a cycle to show: the longest sleep, the longest preemptions, and all places where
 /// it ran, in the order of time.
-fn shown(mut moments: Vec<Moment>) -> Vec<Moment> {
-    moments.sort_by_key(|moment| Reverse(moment.time()));
+fn select_moments(mut moments: Vec<Moment>) -> Vec<Moment> {
+    moments.sort_by_key(|moment| Reverse(moment.time_off_cpu()));
     let (mut sleeps, mut preemptions) = (0, 0);
     moments.retain(|moment| match moment.what {
         MomentKind::Asleep { .. } => {
@@ -208,23 +215,25 @@ fn shown(mut moments: Vec<Moment>) -> Vec<Moment> {
 /// The response time without the overrun of the cycle before: of several cycles that are late
 /// together, the first one matters.
 fn own_time(cycle: &Cycle) -> Nanos {
-    cycle.response_time() - cycle.wake.of(CauseKind::Overrun)
+    cycle.response_time() - cycle.wake.time_of(CauseKind::Overrun)
 }
 
 impl Worst {
     /// Its moments whose stacks were looked up.
-    fn stacks(&self) -> Vec<(&Moment, &Stack)> {
-        let all = self.moments.iter();
-        all.filter_map(|kept| Some((&kept.moment, kept.stack.as_ref()?))).collect()
+    fn resolved_stacks(&self) -> Vec<(&Moment, &Stack)> {
+        let kept_moments = self.moments.iter();
+        kept_moments.filter_map(|kept| Some((&kept.moment, kept.stack.as_ref()?))).collect()
     }
 
     /// A late wake-up, its longest sleep, its preemptions, and where it ran.
-    fn rows(&self, tid: u32, names: &mut FunctionNames, calls: &CallNames) -> Vec<Vec<Cell>> {
+    fn to_rows(&self, tid: u32, names: &mut FunctionNames, calls: &CallNames) -> Vec<Vec<Cell>> {
         let mut name = |kept: &KeptCycle| {
-            kept.stack.as_ref().map_or_else(String::new, |stack| stack.text(tid, names))
+            kept.stack
+                .as_ref()
+                .map_or_else(String::new, |stack| stack.innermost_functions(tid, names))
         };
         let (mut rows, mut ran) = (Vec::new(), BTreeMap::new());
-        rows.extend(self.late());
+        rows.extend(self.late_wakeup_row());
         for kept in &self.moments {
             match kept.moment.what {
                 MomentKind::Exec | MomentKind::Exit { .. } => {}
@@ -233,10 +242,10 @@ impl Worst {
                     times.0 += 1;
                 }
                 MomentKind::Asleep { part, .. } => {
-                    rows.push(self.moment(part.words(), kept, name(kept), 1, calls));
+                    rows.push(self.moment_row(part.words(), kept, name(kept), 1, calls));
                 }
                 MomentKind::Preempted { .. } => {
-                    rows.push(self.moment("preempted", kept, name(kept), 1, calls));
+                    rows.push(self.moment_row("preempted", kept, name(kept), 1, calls));
                 }
                 // These have a table of their own.
                 MomentKind::Fault | MomentKind::Called => {}
@@ -245,25 +254,28 @@ impl Worst {
         let mut ran: Vec<_> = ran.into_iter().collect();
         ran.sort_by_key(|(_, (times, _))| Reverse(*times));
         let ran = ran.into_iter().take(RAN);
-        rows.extend(ran.map(|(name, (times, kept))| self.moment("ran", kept, name, times, calls)));
+        rows.extend(
+            ran.map(|(name, (times, kept))| self.moment_row("ran", kept, name, times, calls)),
+        );
         rows
     }
 
     /// The row of a late wake-up that took much of the time, with the tasks that ran instead.
-    fn late(&self) -> Option<Vec<Cell>> {
-        let overrun = self.cycle.wake.of(CauseKind::Overrun);
+    fn late_wakeup_row(&self) -> Option<Vec<Cell>> {
+        let overrun = self.cycle.wake.time_of(CauseKind::Overrun);
         let (late, time) = (self.cycle.wakeup_latency() - overrun, own_time(&self.cycle));
         (late.ns() as f64 >= LATE * time.ns() as f64).then(|| {
-            let mut row = self.row("wake-up", None, String::new());
+            let mut row = self.build_row("wake-up", None, String::new());
             row[2] = Cell::from(late);
-            let by = self.cycle.culprit.map(|by| task_label(by.name, by.tid));
-            row[3] = by.map_or(Cell::Nothing, |by| Cell::from(format::plain(&by)));
+            let culprit_label = self.cycle.culprit.map(|by| task_label(by.name, by.tid));
+            row[3] =
+                culprit_label.map_or(Cell::Nothing, |by| Cell::from(format::escape_unsafe(&by)));
             row[5] = Cell::from(Nanos::ZERO);
             row
         })
     }
 
-    fn moment(
+    fn moment_row(
         &self,
         what: &str,
         kept: &KeptCycle,
@@ -276,14 +288,14 @@ impl Worst {
             Some(name) => Cell::from(name.clone()),
             None => Cell::from(format!("system call {number}")),
         };
-        let mut row = self.row(what, Some(moment), stack);
+        let mut row = self.build_row(what, Some(moment), stack);
         row[6] = moment.call.map_or(Cell::Nothing, call);
         row[7] = Cell::from(times);
         row
     }
 
-    fn row(&self, what: &str, moment: Option<&Moment>, stack: String) -> Vec<Cell> {
-        let by = moment.and_then(|moment| match moment.what {
+    fn build_row(&self, what: &str, moment: Option<&Moment>, stack: String) -> Vec<Cell> {
+        let preempting_task = moment.and_then(|moment| match moment.what {
             MomentKind::Preempted { by, name } => Some(task_label(name, by)),
             MomentKind::Asleep { .. }
             | MomentKind::Ran
@@ -292,13 +304,13 @@ impl Worst {
             | MomentKind::Exec
             | MomentKind::Exit { .. } => None,
         });
-        let time = moment.map(Moment::time).filter(|time| *time > Nanos::ZERO);
+        let time = moment.map(Moment::time_off_cpu).filter(|time| *time > Nanos::ZERO);
         vec![
             Cell::from(self.cycle.response_time()),
             Cell::from(what.to_owned()),
             time.map_or(Cell::Nothing, Cell::from),
-            by.map_or(Cell::Nothing, |by| Cell::from(format::plain(&by))),
-            Cell::from(format::plain(&stack)),
+            preempting_task.map_or(Cell::Nothing, |by| Cell::from(format::escape_unsafe(&by))),
+            Cell::from(format::escape_unsafe(&stack)),
             moment.map_or(Cell::Nothing, |moment| Cell::from(moment.begin - self.cycle.release)),
             Cell::Nothing,
             Cell::Nothing,
@@ -308,14 +320,14 @@ impl Worst {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::cycle;
+    use super::super::testing::cycle_at;
     use super::*;
     use punctual_core::MonotonicNs;
     use punctual_core::cycle::{CycleCulprit, TaskComm};
 
     fn moment(begin: i64, end: i64, what: MomentKind) -> Moment {
         let (begin, end) = (MonotonicNs(begin), MonotonicNs(end));
-        Moment { end, ..Moment::at(7, begin, what) }
+        Moment { end, ..Moment::new(7, begin, what) }
     }
 
     const PREEMPTED: MomentKind = MomentKind::Preempted { by: 9, name: TaskComm([0; 16]) };
@@ -326,13 +338,13 @@ mod tests {
     }
 
     fn rows(worst: &mut WorstCycles) -> Vec<(String, String)> {
-        worst.describe(7, &mut FunctionNames::default(), &CallNames::new());
+        worst.name_functions(7, &mut FunctionNames::default(), &CallNames::new());
         let text = |cell: &Cell| match cell {
             Cell::Text(text) => text.clone(),
             Cell::Number(number) => number.to_string(),
             Cell::Nothing => String::new(),
         };
-        let table = worst.table().map_or(Vec::new(), |table| table.rows);
+        let table = worst.to_table().map_or(Vec::new(), |table| table.rows);
         table.iter().map(|row| (text(&row[1]), text(&row[2]))).collect()
     }
 
@@ -346,7 +358,7 @@ mod tests {
         worst.push(asleep(7_000, 300));
         worst.push(moment(8_000, 8_000, MomentKind::Ran));
         worst.push(moment(201_000, 202_000, PREEMPTED));
-        worst.add(&cycle(1_000));
+        worst.add(&cycle_at(1_000));
         let of = |what: &str, time: &str| (what.to_owned(), time.to_owned());
         let lock = CauseKind::Lock.words();
         let expected = [of("preempted", "3000"), of(lock, "300"), of("ran", "")];
@@ -363,20 +375,20 @@ mod tests {
             worst.push(moment(1_000 * k + 500, 1_000 * k + 500, MomentKind::Ran));
         }
         worst.push(asleep(30_000, 5));
-        assert_eq!(worst.needed().count(), 0);
-        worst.add(&cycle(1_000));
+        assert_eq!(worst.needed_stacks().count(), 0);
+        worst.add(&cycle_at(1_000));
         let rows = rows(&mut worst);
         let preempted = rows.iter().filter(|(what, _)| what == "preempted");
         let times: Vec<i64> = preempted.map(|(_, time)| time.parse().unwrap()).collect();
         assert_eq!(times, (13..=20).collect::<Vec<_>>());
         assert_eq!(rows.iter().filter(|(what, _)| what == CauseKind::Lock.words()).count(), 1);
-        let table = worst.table().unwrap().rows;
+        let table = worst.to_table().unwrap().rows;
         assert_eq!(table.last().unwrap()[7], Cell::from(20u64), "it ran so many times");
     }
 
     #[test]
     fn a_late_wake_up_is_attributed_to_the_task_that_ran_instead() {
-        let mut late = cycle(1_000);
+        let mut late = cycle_at(1_000);
         late.returned = late.release + Nanos(40_000);
         late.culprit = Some(CycleCulprit {
             tid: 9,
@@ -387,12 +399,12 @@ mod tests {
         let mut worst = WorstCycles::default();
         worst.add(&late);
         assert_eq!(rows(&mut worst), [("wake-up".to_owned(), "40000".to_owned())]);
-        assert_eq!(worst.table().unwrap().rows[0][3], Cell::from("hog-9"));
+        assert_eq!(worst.to_table().unwrap().rows[0][3], Cell::from("hog-9"));
     }
 
     #[test]
     fn overrun_time_does_not_rank_a_cycle_among_the_worst() {
-        let (mut delayed, mut longer) = (cycle(0), cycle(1_000_000));
+        let (mut delayed, mut longer) = (cycle_at(0), cycle_at(1_000_000));
         delayed.release = MonotonicNs(-900_000);
         delayed.wake.add(CauseKind::Overrun, Nanos(900_000));
         longer.again = longer.release + Nanos(200_000);
@@ -400,7 +412,7 @@ mod tests {
         [delayed, longer].iter().for_each(|one| worst.add(one));
         assert_eq!(rows(&mut worst), [("ran", ""), ("ran", "")].map(|(a, b)| (a.into(), b.into())));
         assert_eq!(worst.worst[0].cycle, longer);
-        let table = worst.table().unwrap();
+        let table = worst.to_table().unwrap();
         assert_eq!(
             table.rows[0][0],
             Cell::from(delayed.response_time()),
@@ -412,7 +424,7 @@ mod tests {
     fn only_the_longest_cycles_are_kept() {
         let mut worst = WorstCycles::default();
         for k in 0..50 {
-            let mut one = cycle(1_000_000 * (k + 1));
+            let mut one = cycle_at(1_000_000 * (k + 1));
             one.again = one.release + Nanos(1_000 * (1 + k * 7 % 50));
             worst.add(&one);
         }
@@ -427,10 +439,12 @@ mod tests {
     #[test]
     fn many_broken_stacks_cause_a_finding_about_frame_pointers() {
         let mut worst = WorstCycles::default();
-        assert!(worst.finding("a").is_none());
+        assert!(worst.frame_pointer_finding("a").is_none());
         worst.stacks = (10, 4);
-        assert!(worst.finding("a").is_none());
+        assert!(worst.frame_pointer_finding("a").is_none());
         worst.stacks = (10, 5);
-        assert!(worst.finding("a").unwrap().message.starts_with("5 of 10 user stacks"));
+        assert!(
+            worst.frame_pointer_finding("a").unwrap().message.starts_with("5 of 10 user stacks")
+        );
     }
 }

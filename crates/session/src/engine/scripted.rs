@@ -66,7 +66,7 @@ pub struct BlockedDisk {
 impl BlockedDisk {
     /// The saver of this disk; bytes of samples that wait have this room.
     pub fn new(until: usize, room: usize) -> (Saver, BlockedDisk) {
-        let (saver, jobs) = Saver::queue(room);
+        let (saver, jobs) = Saver::with_queue(room);
         (saver, BlockedDisk { jobs, until })
     }
 
@@ -132,7 +132,7 @@ impl<'a> ScriptedSource<'a> {
 
     fn push(&mut self, latency: Nanos) {
         let Some(series) = &mut self.series else { return };
-        let seq = series.state.data.count();
+        let seq = series.state.data.sample_count();
         let due = MonotonicNs(1_000 + seq as i64 * 1_000_000);
         series.push(seq, (due, due + latency), 0, 0);
     }
@@ -146,8 +146,8 @@ impl EngineSource for ScriptedSource<'_> {
             return Err("refused".to_owned());
         }
         self.writer.write_phase(0, &self.phase).map_err(|why| why.to_string())?;
-        let meta = meta();
-        let writer = self.writer.series(0, 0, &meta, KEPT).map_err(|why| why.to_string())?;
+        let meta = timer_series_meta();
+        let writer = self.writer.begin_series(0, 0, &meta, KEPT).map_err(|why| why.to_string())?;
         let files = SeriesFiles::new(writer, &self.saver);
         let mut series = KeptSeries::new(shape_within(Nanos::MILLI, None), meta, files);
         series.checkpoint();
@@ -155,7 +155,7 @@ impl EngineSource for ScriptedSource<'_> {
         Ok(Begun::Measuring(self.schedule))
     }
 
-    fn round(&mut self) -> Result<EngineRound, String> {
+    fn run_round(&mut self) -> Result<EngineRound, String> {
         self.rounds += 1;
         if let Some(disk) = self.disk.as_ref().filter(|disk| self.rounds >= disk.until) {
             disk.write();
@@ -201,7 +201,7 @@ impl EngineSource for ScriptedSource<'_> {
         }
     }
 
-    fn refresh(&mut self, _now: MonotonicNs, _elapsed: Nanos) {
+    fn refresh_view(&mut self, _now: MonotonicNs, _elapsed: Nanos) {
         self.views += 1;
     }
 
@@ -214,9 +214,9 @@ impl EngineSource for ScriptedSource<'_> {
         if let Some(series) = &mut self.series {
             series.finish();
             self.disk.iter().for_each(BlockedDisk::write);
-            series.settle();
-            self.found.extend(series.unsaved("scripted"));
-            self.unwritten.extend(series.trouble().map(ToString::to_string));
+            series.update_log_length();
+            self.found.extend(series.unsaved_finding("scripted"));
+            self.unwritten.extend(series.write_error().map(ToString::to_string));
         }
         let written = self.writer.write_phase(0, &self.phase);
         self.unwritten.extend(written.err().map(|why| why.to_string()));
@@ -224,13 +224,13 @@ impl EngineSource for ScriptedSource<'_> {
     }
 }
 
-pub fn meta() -> SeriesMeta {
+pub(crate) fn timer_series_meta() -> SeriesMeta {
     SeriesMeta {
         name: "loop".to_owned(),
         measure: "loop".to_owned(),
         workload: TIMER_WORKLOAD.to_owned(),
         clock: Clock::Monotonic,
-        cpus: CpuSet::single(0),
+        cpus: CpuSet::from_cpu(0),
         scheduling: "SCHED_FIFO 80".to_owned(),
         real_time: true,
         requirements: vec!["max < 1ms".to_owned()],
@@ -253,7 +253,7 @@ pub struct Became {
 
 /// Runs a script to the end of its bundle in `directory`, unless it is killed before; signals ask
 /// for the end from round `interrupted` on.
-pub fn run(
+pub fn run_script(
     directory: &Path,
     script: Vec<(usize, Happens)>,
     interrupted: Option<usize>,
@@ -263,7 +263,7 @@ pub fn run(
     run_in(writer, script, interrupted, change)
 }
 
-/// Like [`run`], in an existing bundle.
+/// Like [`run_script`], in an existing bundle.
 pub fn run_in(
     writer: BundleWriter,
     script: Vec<(usize, Happens)>,
@@ -293,12 +293,12 @@ pub fn run_in(
             concluded = Some(verdict.clone());
             Ok(())
         };
-        end::end(writer, of_end, measured, &further, conclude).summary
+        end::end_bundle(writer, of_end, measured, &further, conclude).summary
     });
     Became { concluded, outcome, summary, rounds, checkpoints, views, finished }
 }
 
 /// The figures and the verdict that a reader of the bundle gets.
 pub fn read(directory: &Path) -> Summary {
-    punctual_stats::summarize(&Bundle::open(directory).expect("it opens"))
+    punctual_stats::summarize_bundle(&Bundle::open(directory).expect("it opens"))
 }

@@ -2,7 +2,7 @@
 //! bundle gets the same.
 
 use super::CHECKPOINT;
-use super::scripted::{Became, BlockedDisk, Happens, SAMPLES, TICK, read, run, run_in};
+use super::scripted::{Became, BlockedDisk, Happens, SAMPLES, TICK, read, run_in, run_script};
 use crate::end::EarlierRuns;
 use crate::exit::Failure;
 use punctual_bundle::baseline::HeldAgainst;
@@ -34,10 +34,10 @@ fn ends(
     interrupted: Option<usize>,
 ) -> (Became, Option<VerdictWord>, Exit) {
     in_bundle(|directory| {
-        let became = run(directory, script, interrupted, |_| ());
+        let became = run_script(directory, script, interrupted, |_| ());
         let verdict = &became.summary.as_ref().expect("it came to its end").verdict;
         assert_eq!(verdict, &read(directory).verdict, "a reader comes to another verdict");
-        let (word, exit) = (verdict.word, verdict.exit());
+        let (word, exit) = (verdict.word, verdict.to_exit());
         assert_eq!(became.finished, 1);
         (became, word, exit)
     })
@@ -186,11 +186,11 @@ fn a_killed_run_keeps_its_last_checkpoint_and_is_never_met() {
     let a_checkpoint = (CHECKPOINT.ns() / TICK.ns()) as usize;
     for round in 1..=20 {
         in_bundle(|directory| {
-            let became = run(directory, vec![(round, Happens::Killed)], None, |_| ());
+            let became = run_script(directory, vec![(round, Happens::Killed)], None, |_| ());
             assert!(became.summary.is_none());
             let summary = read(directory);
             assert_eq!(summary.verdict.word, Some(VerdictWord::Undecided), "round {round}");
-            assert_eq!(summary.verdict.exit(), Exit::NoEvidence, "round {round}");
+            assert_eq!(summary.verdict.to_exit(), Exit::NoEvidence, "round {round}");
             let saved = (round - 1) / a_checkpoint * a_checkpoint;
             assert_eq!(became.checkpoints.last().copied().unwrap_or(0), saved);
             let count = summary.phases[0].series[0].count;
@@ -204,7 +204,7 @@ fn a_violation_before_the_last_checkpoint_survives_a_kill() {
     for (late, word) in [(9, VerdictWord::NotMet), (10, VerdictWord::Undecided)] {
         in_bundle(|directory| {
             let late = (late, Happens::Takes(Nanos::from_millis(2)));
-            run(directory, vec![late, (15, Happens::Killed)], None, |_| ());
+            run_script(directory, vec![late, (15, Happens::Killed)], None, |_| ());
             assert_eq!(read(directory).verdict.word, Some(word));
         });
     }
@@ -214,10 +214,10 @@ fn a_violation_before_the_last_checkpoint_survives_a_kill() {
 fn a_run_that_cannot_be_written_fails_and_is_never_met() {
     for round in 1..=20 {
         in_bundle(|directory| {
-            let became = run(directory, vec![(round, Happens::Unwritable)], None, |_| ());
+            let became = run_script(directory, vec![(round, Happens::Unwritable)], None, |_| ());
             let verdict = became.summary.expect("an end").verdict;
             assert_eq!(verdict.word, Some(VerdictWord::Undecided), "round {round}");
-            assert_eq!(verdict.exit(), Exit::Failed, "round {round}");
+            assert_eq!(verdict.to_exit(), Exit::Failed, "round {round}");
         });
     }
 }
@@ -225,7 +225,7 @@ fn a_run_that_cannot_be_written_fails_and_is_never_met() {
 #[test]
 fn a_killed_run_keeps_the_lower_bound_of_an_unfinished_sample() {
     in_bundle(|directory| {
-        run(directory, vec![(3, Happens::Hangs), (15, Happens::Killed)], None, |_| ());
+        run_script(directory, vec![(3, Happens::Hangs), (15, Happens::Killed)], None, |_| ());
         let summary = read(directory);
         assert_eq!(summary.verdict.word, Some(VerdictWord::NotMet));
         let one = summary.phases[0].series[0].unfinished.expect("it is kept");
@@ -270,14 +270,14 @@ fn a_full_disk_at_any_write_fails_the_run_and_is_never_met() {
         let became = run_in(writer, vec![], None, |_| ());
         let verdict = became.summary.expect("an end").verdict;
         let of_reader = read(&directory);
-        if verdict.exit() == Exit::Done {
+        if verdict.to_exit() == Exit::Done {
             assert_eq!(of_reader.verdict.word, Some(VerdictWord::Met), "{pages} pages");
             assert_eq!(of_reader.phases[0].series[0].count, 20 * SAMPLES, "{pages} pages");
             assert!(refused > 0 && failed > 3, "{refused} refused, {failed} failed");
             return;
         }
         failed += 1;
-        assert_eq!(verdict.exit(), Exit::Failed, "{pages} pages");
+        assert_eq!(verdict.to_exit(), Exit::Failed, "{pages} pages");
         assert_ne!(of_reader.verdict.word, Some(VerdictWord::Met), "{pages} pages");
     }
     panic!("200 pages do not suffice");
@@ -286,14 +286,14 @@ fn a_full_disk_at_any_write_fails_the_run_and_is_never_met() {
 /// A run of 10 s whose disk takes nothing for 8 s, with room for this many samples that wait.
 fn on_blocked_disk(room: u64, script: Vec<(usize, Happens)>) -> (Became, Summary, u64) {
     in_bundle(|directory| {
-        let became = run(directory, script, None, |source| {
+        let became = run_script(directory, script, None, |source| {
             source.ends = Some(100);
             let (saver, disk) = BlockedDisk::new(80, room as usize * size_of::<Sample>());
             (source.saver, source.disk) = (saver, Some(disk));
         });
         let bundle = Bundle::open(directory).expect("it opens");
-        let (_, series) = bundle.series().next().expect("a series");
-        let logged = series.log().expect("a log").samples.len() as u64;
+        let (_, series) = bundle.all_series().next().expect("a series");
+        let logged = series.load_log().expect("a log").samples.len() as u64;
         assert!(logged >= series.state.samples_kept, "a checkpoint states what is not there");
         (became, read(directory), logged)
     })
@@ -303,7 +303,7 @@ fn on_blocked_disk(room: u64, script: Vec<(usize, Happens)>) -> (Became, Summary
 fn a_disk_that_takes_nothing_for_eight_seconds_costs_nothing_and_delays_no_round() {
     let (became, summary, logged) = on_blocked_disk(8_000, vec![]);
     assert_eq!((became.rounds, became.checkpoints.len(), became.views), (100, 11, 20));
-    assert_eq!((became.outcome, summary.verdict.exit()), (Ok(None), Exit::Done));
+    assert_eq!((became.outcome, summary.verdict.to_exit()), (Ok(None), Exit::Done));
     let series = &summary.phases[0].series[0];
     assert_eq!((series.count, logged, series.lost), (100 * SAMPLES, 100 * SAMPLES, Some(0)));
     assert!(!summary.findings.iter().any(|finding| finding.id == "samples-not-saved"));
@@ -313,7 +313,7 @@ fn a_disk_that_takes_nothing_for_eight_seconds_costs_nothing_and_delays_no_round
 fn samples_that_find_no_room_to_wait_are_counted_and_reported() {
     let (became, summary, logged) = on_blocked_disk(3_000, vec![]);
     assert_eq!((became.rounds, became.outcome), (100, Ok(None)));
-    assert_eq!(summary.verdict.exit(), Exit::Done, "the figures include all");
+    assert_eq!(summary.verdict.to_exit(), Exit::Done, "the figures include all");
     assert_eq!(summary.phases[0].series[0].count, 100 * SAMPLES);
     let is_it = |finding: &&Finding| finding.id == "samples-not-saved";
     let finding = summary.findings.iter().find(is_it).expect("it is reported");
@@ -336,7 +336,7 @@ fn a_run_killed_after_its_disk_took_nothing_opens_with_what_was_written_since() 
 #[test]
 fn what_is_refused_is_finished_without_a_round() {
     in_bundle(|directory| {
-        let became = run(directory, vec![], None, |source| source.refused = true);
+        let became = run_script(directory, vec![], None, |source| source.refused = true);
         assert_eq!(became.outcome, Err("refused".to_owned()));
         assert_eq!((became.rounds, became.finished), (0, 1));
     });
@@ -346,7 +346,7 @@ fn what_is_refused_is_finished_without_a_round() {
 fn a_source_that_ended_is_measured_for_the_requested_duration() {
     in_bundle(|directory| {
         let ends: Vec<_> = (3..=20).map(|round| (round, Happens::Ends)).collect();
-        let became = run(directory, ends, None, |source| {
+        let became = run_script(directory, ends, None, |source| {
             source.schedule.at_least = Some(Nanos::SECOND);
             source.ends = None;
         });
@@ -357,11 +357,11 @@ fn a_source_that_ended_is_measured_for_the_requested_duration() {
 #[test]
 fn without_a_refresh_interval_no_views_are_drawn() {
     in_bundle(|directory| {
-        let became = run(directory, vec![], None, |_| ());
+        let became = run_script(directory, vec![], None, |_| ());
         assert_eq!((became.views, became.checkpoints), (4, vec![9, 18]));
     });
     in_bundle(|directory| {
-        let became = run(directory, vec![], None, |source| source.schedule.refresh = None);
+        let became = run_script(directory, vec![], None, |source| source.schedule.refresh = None);
         assert_eq!(became.views, 0);
     });
 }
@@ -370,10 +370,10 @@ fn without_a_refresh_interval_no_views_are_drawn() {
 struct TooFew;
 
 impl EarlierRuns for TooFew {
-    fn hold(&self, bundle: &Path) -> Result<Summary, Failure> {
+    fn compare_bundle(&self, bundle: &Path) -> Result<Summary, Failure> {
         let held = HeldAgainst { missing: 12, required: true, ..HeldAgainst::default() };
         let bundle = amend::hold_against(bundle, held).map_err(Failure::failed)?;
-        Ok(punctual_stats::summarize(&bundle))
+        Ok(punctual_stats::summarize_bundle(&bundle))
     }
 }
 
@@ -381,7 +381,7 @@ impl EarlierRuns for TooFew {
 #[test]
 fn metrics_contain_the_verdict_after_the_baseline_comparison() {
     in_bundle(|directory| {
-        let became = run(directory, vec![], None, |source| {
+        let became = run_script(directory, vec![], None, |source| {
             source.further.baseline = Some(Box::new(TooFew));
         });
         let verdict = became.concluded.expect("it was concluded");

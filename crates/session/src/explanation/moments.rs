@@ -11,7 +11,7 @@ use punctual_core::{
     CpuSet, Event, EventKind, Finding, MAX_RT_PRIO, MonotonicNs, Nanos, Severity, Tid,
 };
 use punctual_explain::explain::{LatencyInterval, StartKind};
-use punctual_explain::moments::{MomentFilter, WakeUps, anchored, explain_stated};
+use punctual_explain::moments::{MomentFilter, WakeUps, anchor_to_timer, explain_stated};
 use punctual_explain::{Explained, Explanations};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -31,13 +31,13 @@ const BEFORE: Nanos = Nanos::from_millis(2);
 
 /// Explains the moments of a trace that come before its cycles, or instead of them;
 /// `has_samples`: cycles were found. `None` where these, or intervals, are to be explained.
-pub fn explain(
+pub(crate) fn explain_moments(
     bundle: &Bundle,
     wanted: &Wanted,
     has_samples: bool,
 ) -> Result<Option<Explanations>, Failure> {
-    let Some(opened) = playback::open(bundle) else { return Ok(None) };
-    let threads = threads(bundle, wanted)?;
+    let Some(opened) = playback::open_recording(bundle) else { return Ok(None) };
+    let threads = requested_threads(bundle, wanted)?;
     let names = opened.names();
     let marked = &opened.recorded.moments;
     let has_intervals = !names.points.is_empty() || !names.functions.is_empty();
@@ -45,33 +45,33 @@ pub fn explain(
     if !is_named && marked.is_empty() && (has_samples || has_intervals) {
         return Ok(None);
     }
-    let within = wanted.at.map(|at| (at.from, at.to));
-    let filter = MomentFilter { threads, within, min_latency: wanted.min_latency };
+    let time_range = wanted.at.map(|at| (at.from, at.to));
+    let filter = MomentFilter { threads, within: time_range, min_latency: wanted.min_latency };
     let mut wakeups = WakeUps::new(filter.clone());
-    if opened.recorded.covers(Group::Sched) {
+    if opened.recorded.has_group(Group::Sched) {
         opened.events().for_each(|event| wakeups.push(&event));
     }
     let (wakeups, count) = wakeups.finish();
     let mut chosen: Vec<TraceMoment> =
-        marked.iter().filter(|one| filter.wants(one)).cloned().collect();
-    chosen.sort_by_key(|moment| (moment.source, Reverse(moment.span())));
-    if let Some((at, thread)) = wanted.at.filter(|at| at.is_range).zip(one(&filter)) {
-        let named = TraceMoment::until(MomentSource::Named, at.to, at.to - at.from, thread);
+        marked.iter().filter(|one| filter.is_wanted(one)).cloned().collect();
+    chosen.sort_by_key(|moment| (moment.source, Reverse(moment.duration())));
+    if let Some((at, thread)) = wanted.at.filter(|at| at.is_range).zip(only_thread(&filter)) {
+        let named = TraceMoment::from_end(MomentSource::Named, at.to, at.to - at.from, thread);
         chosen.insert(0, named);
     }
-    let mut others = Vec::new();
-    let longest = wakeups.iter().map(TraceMoment::span).max();
+    let mut other_contents = Vec::new();
+    let longest = wakeups.iter().map(TraceMoment::duration).max();
     if chosen.is_empty() {
         if has_samples && !is_named {
             return Ok(None);
         }
         chosen = wakeups;
     } else {
-        others.extend(longest.map(|longest| counted(count, longest)));
+        other_contents.extend(longest.map(|longest| format_wakeups(count, longest)));
     }
     if has_samples {
-        let series = bundle.series().map(|(_, series)| series.meta.name.as_str());
-        others.push(format!("the series {}", series.collect::<Vec<_>>().join(", ")));
+        let series = bundle.all_series().map(|(_, series)| series.meta.name.as_str());
+        other_contents.push(format!("the series {}", series.collect::<Vec<_>>().join(", ")));
     }
     let Some(first) = chosen.first() else { return none_found(wanted) };
     let (source, all) = (first.source, chosen.len());
@@ -81,53 +81,55 @@ pub fn explain(
     if source == MomentSource::WakeUp {
         message = format!("{message}: the longest of {count}, of real-time threads first");
     }
-    if !others.is_empty() {
-        message = format!("{message}; also in it: {}", others.join(", "));
+    if !other_contents.is_empty() {
+        message = format!("{message}; also in it: {}", other_contents.join(", "));
     }
     let note = Finding::new("moments", Severity::Note, TRACE_PHASE, message);
-    let mut around = EventsAround::of(&opened);
+    let mut around = EventsAround::from_recording(&opened);
     around.looks_back = source == MomentSource::WakeUp;
     let mut samples: Vec<Explained> =
-        chosen.iter().map(|moment| explained(moment, &opened, &around)).collect();
+        chosen.iter().map(|moment| explain_moment(moment, &opened, &around)).collect();
     let order: Vec<String> = samples.iter().map(|sample| sample.series.clone()).collect();
     samples.sort_by_key(|sample| order.iter().position(|series| *series == sample.series));
     let findings = [note].into_iter().chain(opened.recorded.findings.iter().cloned()).collect();
     Ok(Some(around.of_samples(samples, None, findings)))
 }
 
-fn counted(count: u64, longest: Nanos) -> String {
+fn format_wakeups(count: u64, longest: Nanos) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{count} wake-up{plural} (the longest {})", longest.readable())
+    format!("{count} wake-up{plural} (the longest {})", longest.to_readable())
 }
 
 /// The moments that a trace marks itself, explained.
-pub(super) fn marked(bundle: &Bundle) -> Option<Explanations> {
-    let opened = playback::open(bundle)?;
+pub(super) fn explain_marked(bundle: &Bundle) -> Option<Explanations> {
+    let opened = playback::open_recording(bundle)?;
     opened.recorded.moments.iter().find(|moment| moment.source.is_marked())?;
     super::of_moments(bundle, &Wanted::default()).ok().flatten()
 }
 
 /// The moments of a trace beside its cycles, where these are explained: marks and wake-ups.
 pub(super) fn beside_cycles(bundle: &Bundle) -> Option<Finding> {
-    let opened = playback::open(bundle).filter(|opened| opened.recorded.covers(Group::Sched))?;
+    let opened = playback::open_recording(bundle)
+        .filter(|opened| opened.recorded.has_group(Group::Sched))?;
     let mut sources = BTreeMap::<MomentSource, u64>::new();
     for moment in &opened.recorded.moments {
         *sources.entry(moment.source).or_default() += 1;
     }
     let marks = sources.iter().map(|(source, count)| format!("{count} {}", source.found_by()));
-    let mut others: Vec<String> = marks.collect();
+    let mut other_moments: Vec<String> = marks.collect();
     let mut wakeups = WakeUps::default();
     opened.events().for_each(|event| wakeups.push(&event));
     let (wakeups, count) = wakeups.finish();
-    let longest = wakeups.iter().map(TraceMoment::span).max();
-    others.extend(longest.map(|longest| counted(count, longest)));
-    let message = format!("explained: the longest cycles; also in it: {}", others.join(", "));
+    let longest = wakeups.iter().map(TraceMoment::duration).max();
+    other_moments.extend(longest.map(|longest| format_wakeups(count, longest)));
+    let message =
+        format!("explained: the longest cycles; also in it: {}", other_moments.join(", "));
     let finding = Finding::new("moments", Severity::Note, TRACE_PHASE, message);
-    (!others.is_empty()).then_some(finding)
+    (!other_moments.is_empty()).then_some(finding)
 }
 
 /// The only thread that is asked for.
-fn one(filter: &MomentFilter) -> Option<Tid> {
+fn only_thread(filter: &MomentFilter) -> Option<Tid> {
     filter.threads.as_ref()?.first().copied()
 }
 
@@ -142,8 +144,8 @@ fn none_found(wanted: &Wanted) -> Result<Option<Explanations>, Failure> {
 }
 
 /// The threads that are asked for by name or id. That there is none lists those that there are.
-pub fn threads(bundle: &Bundle, wanted: &Wanted) -> Result<Option<Vec<Tid>>, Failure> {
-    let (Some(name), Some(opened)) = (&wanted.thread, playback::open(bundle)) else {
+pub fn requested_threads(bundle: &Bundle, wanted: &Wanted) -> Result<Option<Vec<Tid>>, Failure> {
+    let (Some(name), Some(opened)) = (&wanted.thread, playback::open_recording(bundle)) else {
         return Ok(None);
     };
     let names = opened.names();
@@ -175,35 +177,38 @@ fn no_thread(name: &str, opened: &OpenedRecording<'_>) -> String {
             *count += 1;
         }
     }
-    let mut seen: Vec<_> = seen.into_iter().collect();
-    seen.sort_by_key(|(tid, (real_time, count))| (!real_time, Reverse(*count), *tid));
-    let all = seen.iter().map(|(tid, _)| format!("{} ({})", names.task(*tid), tid.0));
-    let shown: Vec<String> = all.take(LISTED_THREADS).collect();
-    let more = seen.len().saturating_sub(shown.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
-    format!("there is no thread `{name}` in it; there are {shown}{more}")
+    let mut sorted_threads: Vec<_> = seen.into_iter().collect();
+    sorted_threads.sort_by_key(|(tid, (real_time, count))| (!real_time, Reverse(*count), *tid));
+    let thread_labels =
+        sorted_threads.iter().map(|(tid, _)| format!("{} ({})", names.task_name(*tid), tid.0));
+    let listed_threads: Vec<String> = thread_labels.take(LISTED_THREADS).collect();
+    let unlisted_count = sorted_threads.len().saturating_sub(listed_threads.len());
+    let unlisted_text =
+        if unlisted_count > 0 { format!(" and {unlisted_count} more") } else { String::new() };
+    let listed_text =
+        if listed_threads.is_empty() { "none".to_owned() } else { listed_threads.join(", ") };
+    format!("there is no thread `{name}` in it; there are {listed_text}{unlisted_text}")
 }
 
-fn explained(
+fn explain_moment(
     moment: &TraceMoment,
     opened: &OpenedRecording<'_>,
     around: &EventsAround<'_, '_>,
 ) -> Explained {
     let moment = &match moment.source {
-        MomentSource::Marker => anchored(moment, &of_thread(moment, opened)),
+        MomentSource::Marker => anchor_to_timer(moment, &of_thread(moment, opened)),
         _ => moment.clone(),
     };
-    let series = format!("{}/{}", opened.names().task(moment.tid), moment.source.word());
+    let series = format!("{}/{}", opened.names().task_name(moment.tid), moment.source.as_str());
     let by_events = match moment.source {
         MomentSource::IrqsoffTracer | MomentSource::PreemptoffTracer | MomentSource::Hwlat => false,
         MomentSource::Osnoise | MomentSource::Timerlat if !moment.noises.is_empty() => false,
-        _ => opened.recorded.covers(Group::Sched),
+        _ => opened.recorded.has_group(Group::Sched),
     };
     if !by_events {
         // Tracers write the stack behind it.
         let (from, to) = (moment.from + Nanos(-BEFORE.ns()), moment.to + BEFORE);
-        let events: Vec<Event> = opened.window(from, to).collect();
+        let events: Vec<Event> = opened.events_between(from, to).collect();
         let explanation = explain_stated(moment, &events);
         let (phase, left_out) = (TRACE_PHASE.to_owned(), CpuSet::new());
         return Explained { phase, series, explanation, events, left_out };
@@ -213,10 +218,10 @@ fn explained(
         _ => StartKind::Interval,
     };
     let (due, woke) = (moment.from, moment.to);
-    let last = || opened.window(due, woke).filter(|event| event.tid == moment.tid).last();
+    let last = || opened.events_between(due, woke).filter(|event| event.tid == moment.tid).last();
     let cpu = moment.cpu.or_else(|| last().map(|event| event.cpu)).unwrap_or(Event::NO_CPU);
     let late = LatencyInterval { tid: moment.tid, cpu, due, woke, kind };
-    let mut explained = around.explain(TRACE_PHASE, &series, late);
+    let mut explained = around.explain_interval(TRACE_PHASE, &series, late);
     explained.explanation.moment = Some(moment.clone());
     explained
 }
@@ -229,5 +234,5 @@ fn of_thread(moment: &TraceMoment, opened: &OpenedRecording<'_>) -> Vec<Event> {
         EventKind::Switch { next, .. } => next == moment.tid,
         _ => false,
     };
-    opened.window(from, moment.to).filter(is_of_it).collect()
+    opened.events_between(from, moment.to).filter(is_of_it).collect()
 }

@@ -1,6 +1,6 @@
 //! Explains from a recording of the whole run: the worst samples of each series that it covers.
 
-use super::explain_sample;
+use super::explain_window;
 use super::request::Wanted;
 use crate::coincidence;
 use crate::playback::{self, OpenedRecording};
@@ -27,20 +27,23 @@ const EARLIER: Nanos = Nanos::from_millis(200);
 const EARLIER_EVENTS: usize = 4_096;
 
 /// Explains the worst samples of the series of a bundle; `None` without a recording of scheduling.
-pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
+pub(crate) fn explain_worst(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     explain_by(bundle, bundle, wanted)
 }
 
-/// Like [`explain`] for series that were found in the recording of another bundle.
+/// Like [`explain_worst`] for series that were found in the recording of another bundle.
 pub(crate) fn explain_by(
     bundle: &Bundle,
     recording: &Bundle,
     wanted: &Wanted,
 ) -> Option<Explanations> {
-    let opened = playback::open(recording).filter(|opened| opened.recorded.covers(Group::Sched))?;
-    let around = EventsAround::of(&opened);
+    let opened = playback::open_recording(recording)
+        .filter(|opened| opened.recorded.has_group(Group::Sched))?;
+    let around = EventsAround::from_recording(&opened);
     let (mut samples, mut findings) = (Vec::new(), Vec::new());
-    for (phase, series) in bundle.series().filter(|(phase, series)| wants(wanted, phase, series)) {
+    for (phase, series) in
+        bundle.all_series().filter(|(phase, series)| is_wanted(wanted, phase, series))
+    {
         let name = &series.meta.name;
         let Some(tid) = series.meta.tid.and_then(|tid| u32::try_from(tid).ok()).map(Tid) else {
             continue;
@@ -57,7 +60,7 @@ pub(crate) fn explain_by(
                     format!("{phase}/{name}"),
                     message,
                 )
-                .remedy("use --explain: it keeps windows for every clock"),
+                .with_remedy("use --explain: it keeps windows for every clock"),
             );
             continue;
         }
@@ -66,13 +69,13 @@ pub(crate) fn explain_by(
         for sample in late.take(wanted.worst.unwrap_or(usize::MAX)) {
             let late = interval_of(sample, series, tid);
             if around.covers(late) {
-                samples.push(around.explain(phase, name, late));
+                samples.push(around.explain_interval(phase, name, late));
             }
         }
     }
     findings.extend(opened.recorded.findings.iter().cloned());
     let counted = || {
-        let series = bundle.series().filter(|(phase, series)| wants(wanted, phase, series));
+        let series = bundle.all_series().filter(|(phase, series)| is_wanted(wanted, phase, series));
         coincidence::of_series(&opened, series)
     };
     let coincidences = wanted.coincidences.then(counted).flatten();
@@ -81,16 +84,16 @@ pub(crate) fn explain_by(
 
 /// Of the series of cycles, those that last until the next wait are explained unless others are
 /// named.
-fn wants(wanted: &Wanted, phase: &str, series: &Series) -> bool {
+fn is_wanted(wanted: &Wanted, phase: &str, series: &Series) -> bool {
     let meta = &series.meta;
-    let response = format!("/{}", SeriesKind::Response.word());
+    let response = format!("/{}", SeriesKind::Response.as_str());
     let is_usual = meta.workload != ATTACHED_WORKLOAD || meta.name.ends_with(&response);
     let is_of_thread = |name: &String| {
         let label = meta.name.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'));
         label || meta.tid.is_some_and(|tid| tid.to_string() == *name)
     };
     wanted.thread.as_ref().is_none_or(is_of_thread)
-        && wanted.wants(phase, &meta.name)
+        && wanted.is_requested(phase, &meta.name)
         && (is_usual || !wanted.series.is_empty())
 }
 
@@ -108,7 +111,7 @@ fn interval_of(sample: &Sample, series: &Series, tid: Tid) -> LatencyInterval {
 fn is_timed(series: &Series) -> bool {
     let cycle = series.meta.details.get("cycle");
     series.meta.workload == TIMER_WORKLOAD
-        || cycle.is_some_and(|kind| kind != CycleKind::Event.word())
+        || cycle.is_some_and(|kind| kind != CycleKind::Event.as_str())
 }
 
 /// The events of a recording around any of its intervals.
@@ -123,9 +126,9 @@ pub(super) struct EventsAround<'o, 'b> {
 }
 
 impl<'o, 'b> EventsAround<'o, 'b> {
-    pub(super) fn of(opened: &'o OpenedRecording<'b>) -> EventsAround<'o, 'b> {
-        let coverage = Coverage::of(&opened.recorded, opened.names());
-        let lossy = opened.recorded.lost() > 0;
+    pub(super) fn from_recording(opened: &'o OpenedRecording<'b>) -> EventsAround<'o, 'b> {
+        let coverage = Coverage::from_recording(&opened.recorded, opened.names());
+        let lossy = opened.recorded.lost_count() > 0;
         let losses = lossy
             .then(|| opened.events().filter(|event| matches!(event.what, EventKind::Lost { .. })));
         EventsAround {
@@ -142,7 +145,7 @@ impl<'o, 'b> EventsAround<'o, 'b> {
         late.due >= began && late.woke <= ended
     }
 
-    pub(super) fn explain(
+    pub(super) fn explain_interval(
         &self,
         phase: &str,
         series: &str,
@@ -153,18 +156,18 @@ impl<'o, 'b> EventsAround<'o, 'b> {
         if self.looks_back {
             events.extend(self.last_before(from));
         }
-        events.extend(self.opened.window(from, to));
+        events.extend(self.opened.events_between(from, to));
         let reported_later = self.losses.iter().filter(|event| event.at > to);
-        let within = reported_later
+        let overlapping_losses = reported_later
             .filter(|event| matches!(event.what, EventKind::Lost { since, .. } if since < to));
-        events.extend(within.map(|event| Event { at: to, ..*event }));
-        explain_sample(phase, series, late, events, CpuSet::new(), &self.coverage)
+        events.extend(overlapping_losses.map(|event| Event { at: to, ..*event }));
+        explain_window(phase, series, late, events, CpuSet::new(), &self.coverage)
     }
 
     /// The last events before an instant, as far as a bounded number reaches back: who ran since.
     fn last_before(&self, to: MonotonicNs) -> VecDeque<Event> {
         let mut last = VecDeque::with_capacity(EARLIER_EVENTS);
-        for event in self.opened.window(to + Nanos(-EARLIER.ns()), to + Nanos(-1)) {
+        for event in self.opened.events_between(to + Nanos(-EARLIER.ns()), to + Nanos(-1)) {
             if last.len() == EARLIER_EVENTS {
                 last.pop_front();
             }

@@ -44,7 +44,7 @@ impl FromStr for TraceInstant {
         let (from, to) = text.split_once("..").unwrap_or((text, text));
         let is_range = text.contains("..");
         let ((from, _), (to, step)) =
-            (stamp(from).ok_or_else(cannot)?, stamp(to).ok_or_else(cannot)?);
+            (parse_stamp(from).ok_or_else(cannot)?, parse_stamp(to).ok_or_else(cannot)?);
         // The digits that a stamp lacks may follow it.
         let step = if is_range { 1 } else { step };
         let to = to.checked_add(step - 1).filter(|to| *to >= from).ok_or_else(cannot)?;
@@ -53,7 +53,7 @@ impl FromStr for TraceInstant {
 }
 
 /// A stamp in ns, and the step of its last digit.
-fn stamp(text: &str) -> Option<(i64, i64)> {
+fn parse_stamp(text: &str) -> Option<(i64, i64)> {
     let text = text.trim();
     let (number, unit) = match text.strip_suffix("us") {
         Some(number) => (number, 1_000),
@@ -72,7 +72,7 @@ fn stamp(text: &str) -> Option<(i64, i64)> {
 
 impl Wanted {
     /// Whether a series is requested.
-    pub fn wants(&self, phase: &str, series: &str) -> bool {
+    pub fn is_requested(&self, phase: &str, series: &str) -> bool {
         self.series.is_empty() || self.series.iter().any(|name| is_called(name, phase, series))
     }
 }

@@ -1,6 +1,6 @@
 //! Explains from the windows that the flight recorder kept.
 
-use super::explain_sample;
+use super::explain_window;
 use super::request::Wanted;
 use punctual_bundle::explanation::EventSource;
 use punctual_bundle::windows::{KeptRule, SavedWindow, SeriesWindows, Waited, WindowHead};
@@ -15,12 +15,12 @@ use punctual_record::wire::{self, WireError};
 use std::collections::HashMap;
 
 /// Explains the windows of a bundle; `None` if it has none.
-pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
+pub(crate) fn explain_windows(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     let windows = bundle.windows.as_ref()?;
     let document = &windows.document;
-    let coverage = Coverage::of(&document.recorded, &document.names);
+    let coverage = Coverage::from_recording(&document.recorded, &document.names);
     let order: HashMap<(&str, &str), usize> = bundle
-        .series()
+        .all_series()
         .enumerate()
         .map(|(place, (phase, series))| ((phase, series.meta.name.as_str()), place))
         .collect();
@@ -31,13 +31,13 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
             .unwrap_or(usize::MAX)
     };
     let wants = |window: &&SavedWindow| {
-        wanted.wants(&window.head.phase, &window.head.series)
+        wanted.is_requested(&window.head.phase, &window.head.series)
             && window.head.latency() >= wanted.min_latency
     };
     let mut kept: Vec<&SavedWindow> = windows.windows.iter().filter(wants).collect();
     // Stable: of each series the latest sample stays first.
     kept.sort_by_key(|window| place(window));
-    let mut findings = windows.findings();
+    let mut findings = windows.limit_findings();
     let mut trouble = UnreadWindows::default();
     let mut samples: Vec<Explained> = Vec::new();
     for window in first_of_each(kept, wanted.worst) {
@@ -45,10 +45,10 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
             Ok(events) => {
                 let WindowHead { phase, series, left_out, .. } = &window.head;
                 let coverage = Coverage { steal: window.head.steal, ..coverage.clone() };
-                samples.push(explain_sample(
+                samples.push(explain_window(
                     phase,
                     series,
-                    late(&window.head),
+                    latency_interval(&window.head),
                     events,
                     left_out.clone(),
                     &coverage,
@@ -57,11 +57,11 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
             Err(error) => trouble.unreadable.push(error.to_string()),
         }
     }
-    findings.extend(trouble.findings());
+    findings.extend(trouble.into_findings());
     findings.extend(
         bundle
-            .series()
-            .filter(|(phase, series)| wanted.wants(phase, &series.meta.name))
+            .all_series()
+            .filter(|(phase, series)| wanted.is_requested(phase, &series.meta.name))
             // Only the responses of a program are watched.
             .filter(|(phase, series)| {
                 let is = |of: &SeriesWindows| of.phase == *phase && of.series == series.meta.name;
@@ -71,7 +71,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
                 worst_without(document.rule, &windows.windows, phase, series)
             }),
     );
-    let wants = |series: &&SeriesWindows| wanted.wants(&series.phase, &series.series);
+    let wants = |series: &&SeriesWindows| wanted.is_requested(&series.phase, &series.series);
     Some(Explanations {
         source: EventSource::Windows,
         rule: Some(document.rule),
@@ -92,20 +92,26 @@ fn worst_without(
     phase: &str,
     series: &Series,
 ) -> Option<Finding> {
-    let of = |window: &&SavedWindow| {
+    let is_of_series = |window: &&SavedWindow| {
         window.head.phase == phase && window.head.series == series.meta.name
     };
-    let kept: Vec<Nanos> = windows.iter().filter(of).map(|window| window.head.latency()).collect();
-    let least = rule.above.unwrap_or(Nanos(1));
-    let worst =
-        series.state.data.worst.iter().map(Sample::latency).filter(|latency| *latency >= least);
-    let without = |(place, latency): (usize, Nanos)| {
+    let kept: Vec<Nanos> =
+        windows.iter().filter(is_of_series).map(|window| window.head.latency()).collect();
+    let min_latency = rule.above.unwrap_or(Nanos(1));
+    let worst = series
+        .state
+        .data
+        .worst
+        .iter()
+        .map(Sample::latency)
+        .filter(|latency| *latency >= min_latency);
+    let missing_at = |(place, latency): (usize, Nanos)| {
         (place + 1).saturating_sub(kept.iter().filter(|kept| **kept >= latency).count())
     };
     let missing = worst
         .take(rule.worst as usize)
         .enumerate()
-        .map(without)
+        .map(missing_at)
         .max()
         .filter(|missing| *missing > 0)?;
     let message = format!("{missing} of the {} worst samples have no window", rule.worst);
@@ -115,7 +121,10 @@ fn worst_without(
         format!("{phase}/{}", series.meta.name),
         message,
     );
-    Some(finding.remedy("see the counts of the series: missed_overwritten, missed_room, unseen"))
+    Some(
+        finding
+            .with_remedy("see the counts of the series: missed_overwritten, missed_room, unseen"),
+    )
 }
 
 /// The first windows of each series, at most the given number.
@@ -132,7 +141,7 @@ fn first_of_each(
     })
 }
 
-fn late(head: &WindowHead) -> LatencyInterval {
+fn latency_interval(head: &WindowHead) -> LatencyInterval {
     LatencyInterval {
         tid: head.tid,
         cpu: u16::try_from(head.sample.cpu).unwrap_or(Event::NO_CPU),
@@ -199,14 +208,14 @@ struct UnreadWindows {
 }
 
 impl UnreadWindows {
-    fn findings(self) -> Vec<Finding> {
+    fn into_findings(self) -> Vec<Finding> {
         let finding =
             |id, severity, message: String| Finding::new(id, severity, "explain", message);
         let mut findings = Vec::new();
         if let Some(first) = self.unreadable.first() {
             let message = format!("{} windows could not be read", self.unreadable.len());
             findings.push(
-                finding("windows-unreadable", Severity::Bad, message).evidence(first.clone()),
+                finding("windows-unreadable", Severity::Bad, message).with_evidence(first.clone()),
             );
         }
         if self.unknown > 0 {
@@ -215,7 +224,7 @@ impl UnreadWindows {
                 self.unknown
             );
             let found = finding("windows-unknown-events", Severity::Warning, message);
-            findings.push(found.remedy("read them with the version that recorded them"));
+            findings.push(found.with_remedy("read them with the version that recorded them"));
         }
         if self.broken > 0 {
             let message =

@@ -33,7 +33,7 @@ struct CpuEventsAround {
 }
 
 /// Copies a window; `None` if the events of the thread's CPU have been overwritten.
-pub fn window(
+pub(crate) fn capture_window(
     recorder: &mut Recorder,
     cpus: &CpuSet,
     of: &WatchedSeries,
@@ -42,30 +42,32 @@ pub fn window(
     steal: &StealClock,
 ) -> Option<PendingWindow> {
     let (due, woke) = on_monotonic(of.clock, sample)?;
-    let own = u16::try_from(sample.cpu).ok()?;
+    let sample_cpu = u16::try_from(sample.cpu).ok()?;
     let after = if woke - due >= LONG { AFTER_LONG } else { AFTER };
-    let mut all: Vec<CpuEventsAround> = Vec::new();
+    let mut cpu_events: Vec<CpuEventsAround> = Vec::new();
     let mut left_out = CpuSet::new();
     let (from, to) = (due + Nanos(-rule.before.ns()), woke);
-    let first = copied(recorder, own, (from, to)).filter(|copied| copied.whole_from < woke)?;
+    let first =
+        copy_events(recorder, sample_cpu, (from, to)).filter(|copied| copied.whole_from < woke)?;
     let tid = match of.whose {
         SampleTask::Thread(tid) => tid,
         SampleTask::RunsAtEnd => ran_at(&first.records, woke)?,
     };
-    all.push(around(first, own, to + after, tid));
-    for cpu in cpus.iter().filter(|cpu| *cpu != usize::from(own)) {
-        match copied(recorder, cpu as u16, (from, to)) {
-            Some(copied) => all.push(around(copied, cpu as u16, to + after, tid)),
+    cpu_events.push(events_around(first, sample_cpu, to + after, tid));
+    for cpu in cpus.iter().filter(|cpu| *cpu != usize::from(sample_cpu)) {
+        match copy_events(recorder, cpu as u16, (from, to)) {
+            Some(copied) => cpu_events.push(events_around(copied, cpu as u16, to + after, tid)),
             None => left_out.insert(cpu),
         }
     }
     // First the events of the thread and its waker, then the rest as far as there is room.
-    all[1..].sort_by_key(|around| !(around.concerns || of.cpus.contains(usize::from(around.cpu))));
-    let most = WINDOW.max(rule.buffer.get() as usize);
+    cpu_events[1..]
+        .sort_by_key(|around| !(around.concerns || of.cpus.contains(usize::from(around.cpu))));
+    let max_bytes = WINDOW.max(rule.buffer.get() as usize);
     let (mut lanes, mut records, mut tids, mut bytes) =
         (Vec::new(), Vec::new(), BTreeSet::from([tid]), 0);
-    for around in all {
-        if bytes + around.records.len() > most && !lanes.is_empty() {
+    for around in cpu_events {
+        if bytes + around.records.len() > max_bytes && !lanes.is_empty() {
             left_out.insert(usize::from(around.cpu));
             continue;
         }
@@ -79,7 +81,7 @@ pub fn window(
         records.push(around.records);
     }
     let (phase, series, waited) = (of.phase.clone(), of.series.clone(), of.waited);
-    let steal = steal.grown(own, due);
+    let steal = steal.steal_growth(sample_cpu, due);
     let head = WindowHead {
         phase,
         series,
@@ -97,20 +99,21 @@ pub fn window(
 
 /// A sample's instants on CLOCK_MONOTONIC; `None` if its clock was set since.
 fn on_monotonic(of: Clock, sample: &Sample) -> Option<(MonotonicNs, MonotonicNs)> {
-    let ahead = match of {
+    let clock_lead = match of {
         Clock::Monotonic => 0,
-        other => clock::now(other).ns() - clock::monotonic().ns(),
+        other => clock::read_clock(other).ns() - clock::monotonic_now().ns(),
     };
-    let (due, woke) = (MonotonicNs(sample.due.ns() - ahead), MonotonicNs(sample.woke.ns() - ahead));
-    (woke <= clock::monotonic() + Nanos::MILLI).then_some((due, woke))
+    let (due, woke) =
+        (MonotonicNs(sample.due.ns() - clock_lead), MonotonicNs(sample.woke.ns() - clock_lead));
+    (woke <= clock::monotonic_now() + Nanos::MILLI).then_some((due, woke))
 }
 
-fn copied(
+fn copy_events(
     recorder: &mut Recorder,
     cpu: u16,
     (from, to): (MonotonicNs, MonotonicNs),
 ) -> Option<FlightWindow> {
-    (0..ASKS).find_map(|_| recorder.window(cpu, from, to))
+    (0..ASKS).find_map(|_| recorder.copy_window(cpu, from, to))
 }
 
 /// The task that ran on a CPU at an instant, by the last event until then, else by the first after
@@ -128,7 +131,7 @@ fn ran_at(records: &[u8], at: MonotonicNs) -> Option<Tid> {
     ran
 }
 
-fn around(window: FlightWindow, cpu: u16, until: MonotonicNs, tid: Tid) -> CpuEventsAround {
+fn events_around(window: FlightWindow, cpu: u16, until: MonotonicNs, tid: Tid) -> CpuEventsAround {
     let (mut records, whole_from) = (window.records, window.whole_from);
     let (mut tids, mut concerns, mut end) = (BTreeSet::new(), false, 0);
     let mut events = wire::decode(&records);
@@ -138,7 +141,7 @@ fn around(window: FlightWindow, cpu: u16, until: MonotonicNs, tid: Tid) -> CpuEv
             continue;
         }
         end = events.position();
-        for other in occurring(&event) {
+        for other in threads_in_event(&event) {
             tids.insert(other);
             concerns |= other == tid;
         }
@@ -149,8 +152,8 @@ fn around(window: FlightWindow, cpu: u16, until: MonotonicNs, tid: Tid) -> CpuEv
 }
 
 /// The threads in an event.
-fn occurring(event: &Event) -> impl Iterator<Item = Tid> {
-    let other = match event.what {
+fn threads_in_event(event: &Event) -> impl Iterator<Item = Tid> {
+    let other_tid = match event.what {
         EventKind::Switch { next, .. } => Some(next),
         EventKind::Waking { task, .. }
         | EventKind::Wakeup { task, .. }
@@ -160,5 +163,5 @@ fn occurring(event: &Event) -> impl Iterator<Item = Tid> {
         EventKind::Fork { child } => Some(child),
         _ => None,
     };
-    std::iter::once(event.tid).chain(other)
+    std::iter::once(event.tid).chain(other_tid)
 }

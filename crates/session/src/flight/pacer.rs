@@ -26,14 +26,14 @@ pub struct Pacer {
 
 impl Pacer {
     pub fn new(buffer_progress: BufferProgress) -> Pacer {
-        let laps = buffer_progress.laps().collect();
+        let laps = buffer_progress.completed_laps().collect();
         Pacer { buffer_progress, polled_at: Instant::now(), laps }
     }
 
     /// Whether a poll is due; if so, counts as one.
     pub fn is_time(&mut self) -> bool {
-        let is_time =
-            self.polled_at.elapsed() >= IDLE_POLL_INTERVAL || self.written() >= POLL_FRACTION;
+        let is_time = self.polled_at.elapsed() >= IDLE_POLL_INTERVAL
+            || self.written_fraction() >= POLL_FRACTION;
         if is_time {
             self.restart();
         }
@@ -41,8 +41,8 @@ impl Pacer {
     }
 
     /// After a poll: the time until the next, at the rate since the last one.
-    pub fn interval(&mut self) -> Duration {
-        let interval = until(self.polled_at.elapsed(), self.written());
+    pub(crate) fn next_interval(&mut self) -> Duration {
+        let interval = time_until_poll(self.polled_at.elapsed(), self.written_fraction());
         self.restart();
         interval
     }
@@ -50,13 +50,13 @@ impl Pacer {
     fn restart(&mut self) {
         self.polled_at = Instant::now();
         self.laps.clear();
-        self.laps.extend(self.buffer_progress.laps());
+        self.laps.extend(self.buffer_progress.completed_laps());
     }
 
     /// The largest written part of any buffer.
-    fn written(&self) -> f64 {
+    fn written_fraction(&self) -> f64 {
         self.buffer_progress
-            .laps()
+            .completed_laps()
             .zip(&self.laps)
             .map(|(now, then)| now - then)
             .fold(0.0, f64::max)
@@ -64,7 +64,7 @@ impl Pacer {
 }
 
 /// The time until the next poll, if this part of a buffer was written in the elapsed time.
-fn until(elapsed: Duration, written: f64) -> Duration {
+fn time_until_poll(elapsed: Duration, written: f64) -> Duration {
     let lasts = Duration::try_from_secs_f64(elapsed.as_secs_f64() * POLL_FRACTION / written);
     lasts.map_or(*POLL_INTERVAL_RANGE.end(), |lasts| {
         lasts.clamp(*POLL_INTERVAL_RANGE.start(), *POLL_INTERVAL_RANGE.end())
@@ -78,12 +78,13 @@ mod tests {
     #[test]
     fn the_poll_interval_shortens_with_the_fill_rate() {
         let second = Duration::from_secs(1);
-        assert_eq!(until(second, 0.0), *POLL_INTERVAL_RANGE.end());
-        assert_eq!(until(Duration::ZERO, 0.0), *POLL_INTERVAL_RANGE.end()); // not a number
-        assert_eq!(until(second, 0.1), *POLL_INTERVAL_RANGE.end());
-        assert_eq!(until(second, 0.4), Duration::from_millis(500));
-        assert_eq!(until(second, 4.0), Duration::from_millis(50));
-        assert_eq!(until(second, 1e9), *POLL_INTERVAL_RANGE.start());
-        assert_eq!(until(Duration::ZERO, 1.0), *POLL_INTERVAL_RANGE.start());
+        assert_eq!(time_until_poll(second, 0.0), *POLL_INTERVAL_RANGE.end());
+        // Not a number.
+        assert_eq!(time_until_poll(Duration::ZERO, 0.0), *POLL_INTERVAL_RANGE.end());
+        assert_eq!(time_until_poll(second, 0.1), *POLL_INTERVAL_RANGE.end());
+        assert_eq!(time_until_poll(second, 0.4), Duration::from_millis(500));
+        assert_eq!(time_until_poll(second, 4.0), Duration::from_millis(50));
+        assert_eq!(time_until_poll(second, 1e9), *POLL_INTERVAL_RANGE.start());
+        assert_eq!(time_until_poll(Duration::ZERO, 1.0), *POLL_INTERVAL_RANGE.start());
     }
 }

@@ -28,7 +28,7 @@ pub struct PendingWindows {
     pub functions: BTreeSet<u64>,
 }
 
-pub struct PendingWrites {
+pub(crate) struct PendingWrites {
     pub fresh: BTreeMap<u64, PendingWindow>,
     pub gone: Vec<u64>,
     pub tasks: BTreeMap<Tid, TaskName>,
@@ -38,7 +38,7 @@ pub struct PendingWrites {
 }
 
 impl PendingWindows {
-    pub fn put(&mut self, number: u64, window: PendingWindow) {
+    pub(crate) fn put_window(&mut self, number: u64, window: PendingWindow) {
         self.tids.insert(number, window.tids.clone());
         self.fresh.insert(number, window);
         self.changed = true;
@@ -53,7 +53,7 @@ impl PendingWindows {
         self.changed = true;
     }
 
-    pub fn count(&mut self, series: Vec<SeriesWindows>) {
+    pub(crate) fn set_counts(&mut self, series: Vec<SeriesWindows>) {
         if self.series != series {
             self.series = series;
             self.changed = true;
@@ -61,7 +61,7 @@ impl PendingWindows {
     }
 
     /// The data to write; `None` if nothing changed.
-    pub fn take(&mut self) -> Option<PendingWrites> {
+    pub(crate) fn take_writes(&mut self) -> Option<PendingWrites> {
         if !std::mem::take(&mut self.changed) {
             return None;
         }

@@ -23,15 +23,15 @@ struct StealReading {
 
 impl StealClock {
     pub fn new() -> StealClock {
-        let files = Root::system();
-        let before = StealReading::take(&files);
+        let files = Root::from_system();
+        let before = StealReading::read(&files);
         StealClock { files, before, now: None }
     }
 
     /// Reads the clocks to compare with, as a poll begins in which windows of long waits are
     /// copied.
     pub fn read(&mut self) {
-        self.now = Some(StealReading::take(&self.files));
+        self.now = Some(StealReading::read(&self.files));
     }
 
     /// Called after a poll: the next one's samples are later. Without any steal so far there is
@@ -40,15 +40,15 @@ impl StealClock {
         match self.now.take() {
             Some(now) => self.before = now,
             None if self.before.times.all.steal > 0 => {
-                self.before = StealReading::take(&self.files)
+                self.before = StealReading::read(&self.files)
             }
-            None => self.before.at = clock::monotonic(),
+            None => self.before.at = clock::monotonic_now(),
         }
     }
 
     /// The growth of a CPU's steal time around a sample that began then; `None` if it was not read,
     /// or too long before.
-    pub(crate) fn grown(&self, cpu: u16, since: MonotonicNs) -> Option<Nanos> {
+    pub(crate) fn steal_growth(&self, cpu: u16, since: MonotonicNs) -> Option<Nanos> {
         let now = self.now.as_ref()?;
         let steal = |reading: &StealReading| Some(reading.times.cpus.get(&u32::from(cpu))?.steal);
         let covers = self.before.at <= since && now.at - self.before.at <= OLDEST;
@@ -58,8 +58,11 @@ impl StealClock {
 }
 
 impl StealReading {
-    fn take(files: &Root) -> StealReading {
-        StealReading { at: clock::monotonic(), times: CpuTimes::read(files).unwrap_or_default() }
+    fn read(files: &Root) -> StealReading {
+        StealReading {
+            at: clock::monotonic_now(),
+            times: CpuTimes::read(files).unwrap_or_default(),
+        }
     }
 }
 
@@ -77,13 +80,13 @@ mod tests {
                 ..CpuTimes::default()
             },
         };
-        let files = Root::system();
+        let files = Root::from_system();
         let clock =
             StealClock { files, before: reading(1_000, 7), now: Some(reading(500_000_000, 9)) };
-        assert_eq!(clock.grown(1, MonotonicNs(2_000)), Some(Nanos::from_millis(20)));
-        assert_eq!(clock.grown(1, MonotonicNs(999)), None);
-        assert_eq!(clock.grown(0, MonotonicNs(2_000)), None);
+        assert_eq!(clock.steal_growth(1, MonotonicNs(2_000)), Some(Nanos::from_millis(20)));
+        assert_eq!(clock.steal_growth(1, MonotonicNs(999)), None);
+        assert_eq!(clock.steal_growth(0, MonotonicNs(2_000)), None);
         let late = StealClock { now: Some(reading(3_000_000_000, 9)), ..clock };
-        assert_eq!(late.grown(1, MonotonicNs(2_000)), None);
+        assert_eq!(late.steal_growth(1, MonotonicNs(2_000)), None);
     }
 }

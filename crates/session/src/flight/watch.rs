@@ -51,7 +51,7 @@ pub struct Watch {
 
 impl Watch {
     pub fn new(recorder: Recorder, rule: KeptRule, pending: Arc<Mutex<PendingWindows>>) -> Watch {
-        let cpus = recorder.recorded().cpus;
+        let cpus = recorder.coverage_so_far().cpus;
         let pacer = recorder.buffer_progress().map(Pacer::new);
         let (watched, ended, steal) = (Vec::new(), Vec::new(), StealClock::new());
         Watch { recorder, cpus, rule, pending, watched, ended, next: 0, bytes: 0, pacer, steal }
@@ -62,16 +62,18 @@ impl Watch {
         let mut interval = BEGINNING;
         loop {
             match commands.recv_timeout(interval) {
-                Ok(WatchCommand::Watch(series)) => self.begin(series),
+                Ok(WatchCommand::Watch(series)) => self.begin_series(series),
                 Ok(WatchCommand::WatchAlso(series)) => self.add(*series),
-                Ok(WatchCommand::WorstSamples(place, samples)) => self.offer(place, samples),
+                Ok(WatchCommand::WorstSamples(place, samples)) => {
+                    self.offer_samples(place, samples)
+                }
                 Ok(WatchCommand::Settle(done)) => {
                     self.poll();
-                    self.end();
+                    self.end_series();
                     let _ = done.send(());
                 }
                 Ok(WatchCommand::Poll) | Err(RecvTimeoutError::Timeout) => {
-                    interval = self.pacer.as_mut().map_or(BEGINNING, Pacer::interval);
+                    interval = self.pacer.as_mut().map_or(BEGINNING, Pacer::next_interval);
                     self.poll();
                 }
                 Ok(WatchCommand::Stop) | Err(RecvTimeoutError::Disconnected) => break,
@@ -81,10 +83,10 @@ impl Watch {
         (stopped.recorded, stopped.names)
     }
 
-    fn begin(&mut self, series: Vec<WatchedSeries>) {
-        self.end();
+    fn begin_series(&mut self, series: Vec<WatchedSeries>) {
+        self.end_series();
         series.into_iter().for_each(|of| self.add(of));
-        self.count();
+        self.publish_counts();
     }
 
     fn add(&mut self, of: WatchedSeries) {
@@ -92,17 +94,17 @@ impl Watch {
         self.watched.push((of, worst_set));
     }
 
-    fn end(&mut self) {
+    fn end_series(&mut self) {
         let ended = self.watched.drain(..).map(|(_, worst_set)| worst_set.counts);
         self.ended.extend(ended);
-        self.count();
+        self.publish_counts();
     }
 
-    fn count(&self) {
-        let all =
+    fn publish_counts(&self) {
+        let all_counts =
             self.ended.iter().chain(self.watched.iter().map(|(_, worst_set)| &worst_set.counts));
         if let Ok(mut pending) = self.pending.lock() {
-            pending.count(all.cloned().collect());
+            pending.set_counts(all_counts.cloned().collect());
         }
     }
 
@@ -115,36 +117,36 @@ impl Watch {
             let Some(snapshot_reader) = &mut of.snapshot_reader else { continue };
             let mut found = Vec::new();
             let unseen =
-                snapshot_reader.read_snapshot(|sample| worst_set.offer(sample, &mut found));
+                snapshot_reader.read_snapshot(|sample| worst_set.offer_sample(sample, &mut found));
             worst_set.counts.unseen += unseen;
-            self.capture(place, found);
+            self.capture_windows(place, found);
         }
         self.steal.poll_ended();
-        self.count();
+        self.publish_counts();
     }
 
     /// Offers samples of a series whose samples are only counted.
-    fn offer(&mut self, place: usize, samples: Vec<Sample>) {
+    fn offer_samples(&mut self, place: usize, samples: Vec<Sample>) {
         let Some((_, worst_set)) = self.watched.get_mut(place) else { return };
         let mut found = Vec::new();
-        samples.iter().for_each(|sample| worst_set.offer(sample, &mut found));
+        samples.iter().for_each(|sample| worst_set.offer_sample(sample, &mut found));
         self.recorder.drain(&mut |_, _| {});
-        self.capture(place, found);
-        self.count();
+        self.capture_windows(place, found);
+        self.publish_counts();
     }
 
     /// Copies the windows of these samples, the worst first: if any are overwritten meanwhile, it
     /// is the last ones.
-    fn capture(&mut self, place: usize, samples: Vec<Sample>) {
-        let any = !samples.is_empty();
+    fn capture_windows(&mut self, place: usize, samples: Vec<Sample>) {
+        let has_samples = !samples.is_empty();
         if samples.iter().any(|sample| sample.latency() >= capture::LONG) {
             std::thread::sleep(AFTERWARDS);
             self.steal.read();
         }
         for sample in samples {
             let Some((of, worst_set)) = self.watched.get_mut(place) else { return };
-            let Ok(replaced) = worst_set.place(sample.latency()) else { continue };
-            let Some(window) = capture::window(
+            let Ok(replaced) = worst_set.replaced_window(sample.latency()) else { continue };
+            let Some(window) = capture::capture_window(
                 &mut self.recorder,
                 &self.cpus,
                 of,
@@ -166,18 +168,23 @@ impl Watch {
             self.next += 1;
             self.bytes =
                 (self.bytes + bytes).saturating_sub(replaced.map_or(0, |window| window.bytes));
-            worst_set.keep(KeptWindow { latency: window.head.latency(), number, bytes, partial });
+            worst_set.keep_window(KeptWindow {
+                latency: window.head.latency(),
+                number,
+                bytes,
+                partial,
+            });
             let Ok(mut pending) = self.pending.lock() else { return };
             for tid in &window.tids {
-                if let Some(name) = self.recorder.task(*tid) {
+                if let Some(name) = self.recorder.task_name(*tid) {
                     pending.tasks.insert(*tid, name.clone());
                 }
             }
-            pending.put(number, window);
+            pending.put_window(number, window);
             replaced.into_iter().for_each(|window| pending.remove(window.number));
         }
-        if any && let Ok(mut pending) = self.pending.lock() {
-            let (stacks, functions) = self.recorder.addresses();
+        if has_samples && let Ok(mut pending) = self.pending.lock() {
+            let (stacks, functions) = self.recorder.seen_addresses();
             pending.stacks = stacks;
             pending.functions.clone_from(functions);
         }

@@ -36,7 +36,7 @@ impl WorstSet {
     }
 
     /// Whether a sample of this latency would be among the worst.
-    fn wants(&self, latency: Nanos) -> bool {
+    fn is_among_worst(&self, latency: Nanos) -> bool {
         latency >= self.above
             && (self.kept.len() < self.most
                 || self.kept.last().is_some_and(|least| latency > least.latency))
@@ -44,8 +44,8 @@ impl WorstSet {
 
     /// Adds a sample to those of one look that are worth a window, the worst first: at most as many
     /// as are kept.
-    pub fn offer(&mut self, sample: &Sample, found: &mut Vec<Sample>) {
-        if !self.wants(sample.latency()) {
+    pub(crate) fn offer_sample(&mut self, sample: &Sample, found: &mut Vec<Sample>) {
+        if !self.is_among_worst(sample.latency()) {
             return;
         }
         self.counts.selected += 1;
@@ -55,16 +55,16 @@ impl WorstSet {
     }
 
     /// The window that one of this latency would replace; `Err` if it is no longer among the worst.
-    pub fn place(&self, latency: Nanos) -> Result<Option<KeptWindow>, ()> {
-        match self.wants(latency) {
+    pub(crate) fn replaced_window(&self, latency: Nanos) -> Result<Option<KeptWindow>, ()> {
+        match self.is_among_worst(latency) {
             true if self.kept.len() < self.most => Ok(None),
             true => Ok(self.kept.last().copied()),
             false => Err(()),
         }
     }
 
-    /// Keeps a window in the place given by [`WorstSet::place`].
-    pub fn keep(&mut self, window: KeptWindow) {
+    /// Keeps a window in the place given by [`WorstSet::replaced_window`].
+    pub(crate) fn keep_window(&mut self, window: KeptWindow) {
         if self.kept.len() >= self.most {
             let replaced = self.kept.pop();
             self.counts.replaced += 1;
@@ -103,12 +103,12 @@ mod tests {
                 let mut found = Vec::new();
                 for latency in poll {
                     all.push(*latency);
-                    worst_set.offer(&sample(all.len(), *latency), &mut found);
+                    worst_set.offer_sample(&sample(all.len(), *latency), &mut found);
                 }
                 for sample in found {
-                    if worst_set.place(sample.latency()).is_ok() {
+                    if worst_set.replaced_window(sample.latency()).is_ok() {
                         number += 1;
-                        worst_set.keep(KeptWindow {
+                        worst_set.keep_window(KeptWindow {
                             latency: sample.latency(),
                             number,
                             bytes: 1,

@@ -12,7 +12,7 @@ use punctual_record::wire;
 const SLACK: Nanos = Nanos::from_millis(20);
 
 /// An event source for each source of the recording.
-pub fn sources(
+pub(crate) fn block_sources(
     recording: &RecordingReader,
     from: MonotonicNs,
     to: MonotonicNs,
@@ -26,7 +26,7 @@ pub fn sources(
 }
 
 /// The finding about parts of a recording without a decoder.
-pub fn unreadable(recording: &RecordingReader) -> Option<Finding> {
+pub(crate) fn unknown_encoding_finding(recording: &RecordingReader) -> Option<Finding> {
     let unknown: Vec<String> = recording
         .encodings()
         .iter()
@@ -37,8 +37,9 @@ pub fn unreadable(recording: &RecordingReader) -> Option<Finding> {
     let finding =
         || Finding::new("recording-encoding-unknown", Severity::Bad, "recording", message);
     let evidence = || format!("encoding {}", unknown.join(", "));
-    (!unknown.is_empty())
-        .then(|| finding().evidence(evidence()).remedy("read it with the version that recorded it"))
+    (!unknown.is_empty()).then(|| {
+        finding().with_evidence(evidence()).with_remedy("read it with the version that recorded it")
+    })
 }
 
 struct RecordedBlocks<'b> {
@@ -53,7 +54,7 @@ struct RecordedBlocks<'b> {
 
 impl RecordedBlocks<'_> {
     /// A mark instead of an unreadable block.
-    fn unread(&self, place: &BlockPlace) -> Event {
+    fn lost_block_event(&self, place: &BlockPlace) -> Event {
         let what = EventKind::Lost { count: place.block.count.into(), since: place.block.first };
         Event { at: place.block.last, cpu: self.cpu(), tid: Tid(0), what }
     }
@@ -64,7 +65,7 @@ impl RecordedBlocks<'_> {
 
     /// A mark if blocks of this source are missing before this one. Its own losses are in its
     /// records.
-    fn gap(&mut self, place: &BlockPlace) -> Option<Event> {
+    fn missing_blocks_event(&mut self, place: &BlockPlace) -> Option<Event> {
         let block = &place.block;
         let end = (block.last, block.before.saturating_add(block.count.into()));
         let (since, given) = self.before.replace(end).unwrap_or((block.first, block.before));
@@ -82,13 +83,13 @@ impl Batches for RecordedBlocks<'_> {
     fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
         let Some((place, rest)) = self.blocks.split_first() else { return false };
         self.blocks = rest;
-        let gap = self.gap(place);
+        let gap = self.missing_blocks_event(place);
         if place.block.first <= self.to + SLACK && place.block.last + SLACK >= self.from {
             events.extend(gap);
             let decoded = place.read_into(&mut self.payload).is_ok()
-                && decode(place.block.encoding, &self.payload, events);
+                && decode_payload(place.block.encoding, &self.payload, events);
             if !decoded {
-                events.push(self.unread(place));
+                events.push(self.lost_block_event(place));
             }
             if self.from > MonotonicNs(i64::MIN) || self.to < MonotonicNs(i64::MAX) {
                 events.retain(|event| (self.from..=self.to).contains(&event.at));
@@ -98,13 +99,13 @@ impl Batches for RecordedBlocks<'_> {
     }
 }
 
-/// Whether [`decode`] knows the encoding.
+/// Whether [`decode_payload`] knows the encoding.
 fn is_known(encoding: Encoding) -> bool {
-    decode(encoding, &[], &mut Vec::new())
+    decode_payload(encoding, &[], &mut Vec::new())
 }
 
 /// Appends the events of a payload; `false` without a decoder of the encoding.
-fn decode(encoding: Encoding, payload: &[u8], events: &mut Vec<Event>) -> bool {
+fn decode_payload(encoding: Encoding, payload: &[u8], events: &mut Vec<Event>) -> bool {
     match encoding {
         Encoding::KERNEL | Encoding::POINTS => {
             events.extend(wire::decode(payload).filter_map(Result::ok))

@@ -48,17 +48,18 @@ impl Drain {
     ) -> Result<Drain, Failure> {
         let (points, pointless) = RecordedPoints::start(&wanted)?;
         let (kernel, refused) = kernel_recorder(&wanted)?;
-        let mut recorded =
-            kernel.as_ref().map_or_else(|| record_no_kernel_events(&wanted), Recorder::recorded);
+        let mut recorded = kernel
+            .as_ref()
+            .map_or_else(|| record_no_kernel_events(&wanted), Recorder::coverage_so_far);
         recorded.findings.extend(refused.into_iter().chain(pointless));
-        let mut names = kernel.as_ref().map_or_else(Names::default, Recorder::names);
+        let mut names = kernel.as_ref().map_or_else(Names::default, Recorder::known_names);
         if let Some(probes) = &wanted.probes {
-            Probing::name(probes, &mut names);
+            Probing::add_names_to(probes, &mut names);
         }
         let document = RecordingDocument::new(wanted.keeps, recorded, names);
         let writer = RecordingWriter::create(bundle, &document).map_err(Failure::failed)?;
         let mut sink = RecordingSink::new(&writer, &document.recorded.sources, &wanted, progress);
-        let renewed = clock::monotonic();
+        let renewed = clock::monotonic_now();
         let probing = wanted
             .probes
             .as_ref()
@@ -73,69 +74,69 @@ impl Drain {
     }
 
     /// The BPF programs of kernel events.
-    pub fn attached(&self) -> AttachedPrograms {
-        self.kernel.as_ref().map_or_else(AttachedPrograms::default, Recorder::attached)
+    pub fn attached_programs(&self) -> AttachedPrograms {
+        self.kernel.as_ref().map_or_else(AttachedPrograms::default, Recorder::attached_programs)
     }
 
     /// Drains until it is stopped or cannot continue.
     pub fn run(mut self, stop: &AtomicBool) -> RecordingResult {
         while !stop.load(Ordering::Relaxed) && self.sink.goes_on() {
-            self.take();
-            let known = self.points.as_ref().map_or(0, RecordedPoints::known);
-            if clock::monotonic() - self.renewed > RENEWAL || known > self.known {
-                self.known = known;
-                self.renew();
+            self.read_recorders();
+            let known_count = self.points.as_ref().map_or(0, RecordedPoints::known_count);
+            if clock::monotonic_now() - self.renewed > RENEWAL || known_count > self.known {
+                self.known = known_count;
+                self.renew_document();
             }
-            if self.fill() < HURRY {
+            if self.fill_level() < HURRY {
                 let tick = if self.known > 0 { POINTS_TICK } else { TICK };
                 std::thread::park_timeout(tick);
             }
         }
-        self.end()
+        self.finish()
     }
 
     /// The fill level of the fullest buffer, in hundredths.
-    fn fill(&self) -> u64 {
-        let kernel = self.kernel.as_ref().and_then(Recorder::fill).unwrap_or_default();
-        let probing = self.probing.as_ref().map_or(0, Probing::fill);
+    fn fill_level(&self) -> u64 {
+        let kernel = self.kernel.as_ref().and_then(Recorder::fill_percent).unwrap_or_default();
+        let probing = self.probing.as_ref().map_or(0, Probing::fill_level);
         kernel.max(probing).max(self.points.as_ref().map_or(0, |points| points.fill))
     }
 
     /// Reads the recorders.
-    fn take(&mut self) {
-        let until = clock::monotonic();
+    fn read_recorders(&mut self) {
+        let until = clock::monotonic_now();
         if let Some(kernel) = &mut self.kernel {
-            self.sink.losses(&kernel.losses());
+            self.sink.update_losses(&kernel.losses_by_cpu());
             kernel.drain(&mut |cpu, records| self.sink.append_of_cpu(cpu, records));
         }
         if let Some(probing) = &mut self.probing {
-            probing.take(&mut self.sink);
+            probing.drain_into(&mut self.sink);
         }
         if let Some(points) = &mut self.points {
-            points.take(&mut self.sink);
+            points.drain_into(&mut self.sink);
         }
         self.sink.round_ended(until);
     }
 
     /// Renews the document: in a truncated bundle the names and counts are at most this old.
-    fn renew(&mut self) {
-        self.renewed = clock::monotonic();
+    fn renew_document(&mut self) {
+        self.renewed = clock::monotonic_now();
         self.document.recorded.sources = self.sink.sources();
         self.document.recorded.ended = self.renewed;
         if let Some(kernel) = &self.kernel {
-            self.document.names.tasks = kernel.names().tasks;
+            self.document.names.tasks = kernel.known_names().tasks;
         }
         if let Some(points) = &self.points {
-            points.name(&mut self.document.names);
+            points.add_names_to(&mut self.document.names);
         }
-        if let Err(trouble) = self.writer.renew(&self.document) {
+        if let Err(trouble) = self.writer.renew_document(&self.document) {
             self.sink.fail(trouble);
         }
     }
 
     /// Removes the recorders, reads the rest, and writes the final document.
-    fn end(mut self) -> RecordingResult {
-        let ended = self.sink.ended();
+    fn finish(mut self) -> RecordingResult {
+        let ended = self.sink.end_time();
         if let Some(kernel) = self.kernel.take() {
             let stopped = kernel.stop(&mut |cpu, records| self.sink.append_of_cpu(cpu, records));
             let losses = stopped
@@ -143,7 +144,7 @@ impl Drain {
                 .sources
                 .iter()
                 .filter_map(|source| Some((source.cpu?, source.lost)));
-            self.sink.losses(&losses.collect::<Vec<_>>());
+            self.sink.update_losses(&losses.collect::<Vec<_>>());
             let mut recorded = stopped.recorded;
             for found in std::mem::take(&mut self.document.recorded.findings) {
                 if !recorded.findings.contains(&found) {
@@ -160,11 +161,11 @@ impl Drain {
             self.document.names.calls = probing.stop(&mut self.sink);
         }
         if let Some(points) = self.points.take() {
-            points.end(&mut self.sink, &mut self.document);
+            points.finish(&mut self.sink, &mut self.document);
         }
         let recorded = &mut self.document.recorded;
         recorded.sources = self.sink.sources();
-        recorded.ended = ended.unwrap_or_else(clock::monotonic);
+        recorded.ended = ended.unwrap_or_else(clock::monotonic_now);
         let (found, mut trouble) = self.sink.cause_of_end();
         recorded.findings.extend(found);
         self.document.complete = true;
@@ -212,8 +213,8 @@ fn kernel_recorder(
                 None,
                 Some(
                     finding
-                        .evidence(why.to_string())
-                        .remedy("`punctual trace --events list` shows what is missing"),
+                        .with_evidence(why.to_string())
+                        .with_remedy("`punctual trace --events list` shows what is missing"),
                 ),
             ))
         }
@@ -222,6 +223,6 @@ fn kernel_recorder(
 
 /// A recording of test points alone.
 fn record_no_kernel_events(wanted: &RecordingWanted) -> Recorded {
-    let recorded = Recorded::without_events("none", clock::monotonic());
+    let recorded = Recorded::without_events("none", clock::monotonic_now());
     Recorded { pids: wanted.pids.clone(), comms: wanted.comms.clone(), ..recorded }
 }

@@ -29,7 +29,7 @@ impl RecordedPoints {
         if !wanted.points {
             return Ok((None, None));
         }
-        match Collector::start(Options::record().only(&wanted.pids)) {
+        match Collector::start(Options::for_recording().limit_to_processes(&wanted.pids)) {
             Ok(collector) => Ok((
                 Some(RecordedPoints { collector, numbers: Vec::new(), bytes: Vec::new(), fill: 0 }),
                 None,
@@ -43,41 +43,43 @@ impl RecordedPoints {
                     None,
                     Some(
                         finding
-                            .evidence(why.to_string())
-                            .remedy("use --no-points to record without them"),
+                            .with_evidence(why.to_string())
+                            .with_remedy("use --no-points to record without them"),
                     ),
                 ))
             }
         }
     }
 
-    pub fn take(&mut self, sink: &mut RecordingSink) {
+    pub(crate) fn drain_into(&mut self, sink: &mut RecordingSink) {
         let RecordedPoints { collector, numbers, bytes, fill } = self;
-        let poll = collector.poll(&mut |source, events| take(numbers, bytes, sink, source, events));
+        let poll = collector
+            .poll_points(&mut |source, events| append_events(numbers, bytes, sink, source, events));
         *fill = (poll.fullest * 100.0) as u64;
-        for (number, source) in numbers.iter().zip(collector.sources()) {
-            sink.describe(*number, source.to_source());
+        for (number, source) in numbers.iter().zip(collector.point_sources()) {
+            sink.describe_source(*number, source.to_source());
         }
     }
 
     /// Adds the names so far.
-    pub fn name(&self, names: &mut Names) {
-        add_names(names, self.collector.names(), self.collector.sources());
+    pub(crate) fn add_names_to(&self, names: &mut Names) {
+        add_names(names, self.collector.point_names(), self.collector.point_sources());
     }
 
     /// The number of names and sources: growth requires a renewed document.
-    pub fn known(&self) -> usize {
-        self.collector.names().len() + self.collector.sources().len()
+    pub fn known_count(&self) -> usize {
+        self.collector.point_names().len() + self.collector.point_sources().len()
     }
 
     /// Disables the points and reads the rest.
-    pub fn end(self, sink: &mut RecordingSink, document: &mut RecordingDocument) {
+    pub fn finish(self, sink: &mut RecordingSink, document: &mut RecordingDocument) {
         let RecordedPoints { collector, mut numbers, mut bytes, .. } = self;
-        let last = collector
-            .finish(&mut |source, events| take(&mut numbers, &mut bytes, sink, source, events));
+        let last = collector.finish(&mut |source, events| {
+            append_events(&mut numbers, &mut bytes, sink, source, events)
+        });
         for (place, source) in last.sources.iter().enumerate() {
-            let number = number(&mut numbers, sink, place);
-            sink.describe(number, source.to_source());
+            let number = source_number(&mut numbers, sink, place);
+            sink.describe_source(number, source.to_source());
         }
         add_names(&mut document.names, &last.names, &last.sources);
         document.recorded.point_clock_error = last.clock_error;
@@ -94,21 +96,21 @@ fn add_names(names: &mut Names, points: &[String], sources: &[PointSource]) {
     }
 }
 
-fn take(
+fn append_events(
     numbers: &mut Vec<u32>,
     bytes: &mut Vec<u8>,
     sink: &mut RecordingSink,
     source: usize,
     events: &[Event],
 ) {
-    let number = number(numbers, sink, source);
+    let number = source_number(numbers, sink, source);
     bytes.clear();
     events.iter().for_each(|event| wire::encode(event, bytes));
-    sink.append(number, Encoding::POINTS, bytes);
+    sink.append_records(number, Encoding::POINTS, bytes);
 }
 
 /// The number of a collector's source; new ones are added in order.
-fn number(numbers: &mut Vec<u32>, sink: &mut RecordingSink, place: usize) -> u32 {
+fn source_number(numbers: &mut Vec<u32>, sink: &mut RecordingSink, place: usize) -> u32 {
     while numbers.len() <= place {
         numbers.push(sink.add_source());
     }

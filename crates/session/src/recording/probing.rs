@@ -27,47 +27,50 @@ impl Probing {
             .map_err(Failure::refused)?;
         let numbers: Vec<u32> = online.iter().map(|_| sink.add_source()).collect();
         let first = numbers.first().copied().unwrap_or(0);
-        describe(sink, first, probes.sources());
+        describe_sources(sink, first, probes.record_sources());
         Ok(Probing { probes, first, cpus: online.clone() })
     }
 
     /// Adds the names of functions and lines, and the cost of probing. Lines are points, and the
     /// only ones: those of applications are not recorded beside probes.
-    pub fn name(wanted: &WantedProbes, names: &mut Names) {
-        names.functions = probe::names(&wanted.functions);
+    pub(crate) fn add_names_to(wanted: &WantedProbes, names: &mut Names) {
+        names.functions = probe::function_names(&wanted.functions);
         names.lines = probe::line_names(&wanted.lines);
         names.points = wanted.lines.iter().map(|line| line.name.clone()).collect();
         names.probe_costs = wanted.costs.clone();
     }
 
-    pub fn take(&mut self, sink: &mut RecordingSink) {
-        describe(sink, self.first, self.probes.sources());
+    pub(crate) fn drain_into(&mut self, sink: &mut RecordingSink) {
+        describe_sources(sink, self.first, self.probes.record_sources());
         let (first, cpus) = (self.first, &self.cpus);
-        self.probes.drain(&mut |cpu, records| {
-            sink.append(number(first, cpus, cpu), Encoding::KERNEL, records)
+        self.probes.drain_calls(&mut |cpu, records| {
+            sink.append_records(source_number(first, cpus, cpu), Encoding::KERNEL, records)
         });
     }
 
     /// The fill level of the fullest buffer, in hundredths.
-    pub fn fill(&self) -> u64 {
-        self.probes.fill()
+    pub(crate) fn fill_level(&self) -> u64 {
+        self.probes.fill_percent()
     }
 
     /// Detaches the probes and reads the rest; returns the counts of calls.
     pub fn stop(self, sink: &mut RecordingSink) -> Vec<CallCounts> {
         let (first, cpus) = (self.first, self.cpus);
-        let (calls, sources) = self.probes.stop(&mut |cpu, records| {
-            sink.append(number(first, &cpus, cpu), Encoding::KERNEL, records)
+        let (calls, sources) = self.probes.stop_probes(&mut |cpu, records| {
+            sink.append_records(source_number(first, &cpus, cpu), Encoding::KERNEL, records)
         });
-        describe(sink, first, sources);
+        describe_sources(sink, first, sources);
         calls
     }
 }
 
-fn describe(sink: &mut RecordingSink, first: u32, sources: Vec<RecordedSource>) {
-    sources.into_iter().zip(first..).for_each(|(source, number)| sink.describe(number, source));
+fn describe_sources(sink: &mut RecordingSink, first: u32, sources: Vec<RecordedSource>) {
+    sources
+        .into_iter()
+        .zip(first..)
+        .for_each(|(source, number)| sink.describe_source(number, source));
 }
 
-fn number(first: u32, cpus: &CpuSet, cpu: u16) -> u32 {
+fn source_number(first: u32, cpus: &CpuSet, cpu: u16) -> u32 {
     first + cpus.iter().take_while(|one| *one < usize::from(cpu)).count() as u32
 }

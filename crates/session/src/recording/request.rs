@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use punctual_bundle::recording::Keeps;
 use punctual_core::CpuSet;
 use punctual_core::event::{Group, NamedTracepoint, ProbeCost};
-use punctual_core::words::nearest;
+use punctual_core::words::nearest_word;
 use punctual_plan::{ExplainPlan, RecordPlan};
 use punctual_record::probe::ProbeRequest;
 use punctual_record::symbols::Function;
@@ -61,9 +61,12 @@ pub struct WantedProbes {
 
 impl RecordingWanted {
     /// The request of a plan; the recording thread runs on the CPUs of the controller thread.
-    pub fn of(record: &RecordPlan, thread_cpus: &CpuSet) -> RecordingWanted {
+    pub fn from_plan(record: &RecordPlan, thread_cpus: &CpuSet) -> RecordingWanted {
         RecordingWanted {
-            events: KernelEvents { groups: record.events.clone(), tracepoints: alone(record) },
+            events: KernelEvents {
+                groups: record.events.clone(),
+                tracepoints: ungrouped_tracepoints(record),
+            },
             insist: true,
             cpus: record.cpus.clone(),
             pids: record.pids.clone(),
@@ -104,7 +107,7 @@ impl RecordingWanted {
 }
 
 /// The tracepoints of a plan that none of its groups records anyway.
-fn alone(record: &RecordPlan) -> Vec<NamedTracepoint> {
+fn ungrouped_tracepoints(record: &RecordPlan) -> Vec<NamedTracepoint> {
     let recorded = |named: &NamedTracepoint| {
         group_of(named).is_some_and(|group| record.events.contains(&group))
     };
@@ -127,7 +130,7 @@ impl KernelEvents {
 
 /// Parses the words for events: `all`, `none`, names of groups, or `GROUP:NAME` of tracepoints; a
 /// leading `+` adds them to the usual ones. Without words, the usual ones.
-pub fn events(words: &[String], usual: &[Group]) -> Result<KernelEvents, Failure> {
+pub fn parse_events(words: &[String], usual: &[Group]) -> Result<KernelEvents, Failure> {
     match words {
         [] => Ok(KernelEvents { groups: usual.to_vec(), ..KernelEvents::default() }),
         [word] if word == "all" => {
@@ -153,7 +156,7 @@ pub fn events(words: &[String], usual: &[Group]) -> Result<KernelEvents, Failure
             if !named.is_empty() {
                 let tracefs = Tracefs::open().map_err(Failure::refused)?;
                 for word in named {
-                    match tracepoint(word, &tracefs, &events.groups) {
+                    match parse_tracepoint(word, &tracefs, &events.groups) {
                         Ok(tracepoint) if events.tracepoints.contains(&tracepoint) => {}
                         Ok(tracepoint) => events.tracepoints.push(tracepoint),
                         Err(why) => wrong.push(why),
@@ -168,20 +171,26 @@ pub fn events(words: &[String], usual: &[Group]) -> Result<KernelEvents, Failure
     }
 }
 
-fn tracepoint(word: &str, tracefs: &Tracefs, groups: &[Group]) -> Result<NamedTracepoint, String> {
+fn parse_tracepoint(
+    word: &str,
+    tracefs: &Tracefs,
+    groups: &[Group],
+) -> Result<NamedTracepoint, String> {
     let whole = word.split('/').next().unwrap_or(word);
     if whole.contains(['*', '?']) {
         let group = whole.split(':').next().unwrap_or(whole);
-        let names = tracefs.events(group);
-        let known = match names.is_empty() {
+        let names = tracefs.event_names(group);
+        let known_events = match names.is_empty() {
             true => String::new(),
             false => format!("; {group} has {}", names.join(", ")),
         };
-        return Err(format!("`{word}`: tracepoints are named one by one, not by patterns{known}"));
+        return Err(format!(
+            "`{word}`: tracepoints are named one by one, not by patterns{known_events}"
+        ));
     }
     let named: NamedTracepoint = word.parse()?;
     let (group, name) = (&named.group, &named.name);
-    if !tracefs.events(group).contains(name) {
+    if !tracefs.event_names(group).contains(name) {
         return Err(tracefs.no_tracepoint(group, name));
     }
     match group_of(&named).filter(|group| groups.contains(group)) {
@@ -193,7 +202,7 @@ fn tracepoint(word: &str, tracefs: &Tracefs, groups: &[Group]) -> Result<NamedTr
 }
 
 fn unknown_group(word: &str) -> String {
-    let near = nearest(word, Group::ALL.iter().map(|group| group.word()));
+    let near = nearest_word(word, Group::ALL.iter().map(|group| group.word()));
     let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     format!(
         "`{word}` is not a group of kernel events{near} (`punctual trace --events list` shows all \

@@ -46,7 +46,7 @@ impl RecordingSink {
         }
         let newest = (wanted.keeps == Keeps::Newest).then_some(wanted.max_size);
         let bound = (wanted.keeps == Keeps::All).then_some(wanted.max_size);
-        RecordingSink { sources, lane: writer.lane(0, newest), bound, progress, cause: None }
+        RecordingSink { sources, lane: writer.new_lane(0, newest), bound, progress, cause: None }
     }
 
     /// Whether there is room, and nothing failed.
@@ -57,17 +57,19 @@ impl RecordingSink {
     /// Appends kernel events of a CPU.
     pub(crate) fn append_of_cpu(&mut self, cpu: u16, records: &[u8]) {
         if let Some(number) = self.sources.of_cpu(cpu) {
-            self.append(number, Encoding::KERNEL, records);
+            self.append_records(number, Encoding::KERNEL, records);
         }
     }
 
     /// Appends records of a source.
-    pub fn append(&mut self, number: u32, encoding: Encoding, records: &[u8]) {
+    pub(crate) fn append_records(&mut self, number: u32, encoding: Encoding, records: &[u8]) {
         if self.is_full() {
             return; // Later than what the recording covers.
         }
         let lane = self.cause.is_none().then_some(&mut self.lane);
-        if let Err(why) = self.sources.append(number, encoding, records, lane, &self.progress) {
+        if let Err(why) =
+            self.sources.append_records(number, encoding, records, lane, &self.progress)
+        {
             self.fail(why);
         }
     }
@@ -78,14 +80,14 @@ impl RecordingSink {
     }
 
     /// Describes a source, with its own losses.
-    pub fn describe(&mut self, number: u32, source: RecordedSource) {
+    pub(crate) fn describe_source(&mut self, number: u32, source: RecordedSource) {
         if !self.is_full() {
-            self.sources.describe(number, source);
+            self.sources.describe_source(number, source);
         }
     }
 
     /// Updates the losses of CPUs.
-    pub fn losses(&mut self, losses: &[(u16, u64)]) {
+    pub(crate) fn update_losses(&mut self, losses: &[(u16, u64)]) {
         if !self.is_full() {
             losses.iter().for_each(|(cpu, lost)| self.sources.set_lost(*cpu, *lost));
         }
@@ -94,20 +96,20 @@ impl RecordingSink {
     /// Called when all sources were read that had records at `until`: the bound is checked here, so
     /// that all of them end at one instant.
     pub(crate) fn round_ended(&mut self, until: MonotonicNs) {
-        self.progress.lost.store(self.sources.lost(), Ordering::Relaxed);
-        if self.cause.is_none() && self.bound.is_some_and(|bound| self.lane.bytes() >= bound) {
-            self.end(SinkCause::Bound { until });
+        self.progress.lost.store(self.sources.lost_count(), Ordering::Relaxed);
+        if self.cause.is_none() && self.bound.is_some_and(|bound| self.lane.byte_count() >= bound) {
+            self.end_recording(SinkCause::Bound { until });
         }
     }
 
     /// Ends recording after a failed write.
     pub fn fail(&mut self, why: BundleError) {
         if self.cause.is_none() {
-            self.end(SinkCause::Trouble { why, at: clock::monotonic() });
+            self.end_recording(SinkCause::Trouble { why, at: clock::monotonic_now() });
         }
     }
 
-    fn end(&mut self, cause: SinkCause) {
+    fn end_recording(&mut self, cause: SinkCause) {
         self.cause = Some(cause);
         self.progress.ended.store(true, Ordering::Relaxed);
     }
@@ -117,7 +119,7 @@ impl RecordingSink {
     }
 
     /// The instant at which recording ended by itself.
-    pub fn ended(&self) -> Option<MonotonicNs> {
+    pub fn end_time(&self) -> Option<MonotonicNs> {
         self.cause.as_ref().map(|cause| match cause {
             SinkCause::Bound { until: at } | SinkCause::Trouble { at, .. } => *at,
         })
@@ -125,7 +127,7 @@ impl RecordingSink {
 
     /// The sources with the counts of their events.
     pub fn sources(&self) -> Vec<RecordedSource> {
-        self.sources.listed()
+        self.sources.recorded_sources()
     }
 
     /// Why recording ended by itself, as a finding, and as the error that fails the command.
@@ -137,20 +139,23 @@ impl RecordingSink {
                                are missing";
                 let finding =
                     Finding::new("recording-full", Severity::Warning, "recording", message);
-                let evidence = format!("{} bytes", self.lane.bytes());
+                let evidence = format!("{} bytes", self.lane.byte_count());
                 let remedy = "allow more (--max-size), record fewer events, or keep the newest \
                               (--keep newest)";
-                (Some(finding.evidence(evidence).remedy(remedy)), None)
+                (Some(finding.with_evidence(evidence).with_remedy(remedy)), None)
             }
             Some(SinkCause::Trouble { why, .. }) => {
                 let message = format!(
                     "the recording ended early: {} more events could not be written",
-                    self.sources.unwritten()
+                    self.sources.unwritten_count()
                 );
                 let finding =
                     Finding::new("recording-not-written", Severity::Bad, "recording", message);
                 let remedy = "record to a file system with free space, or record fewer events";
-                (Some(finding.evidence(why.to_string()).remedy(remedy)), Some(why.to_string()))
+                (
+                    Some(finding.with_evidence(why.to_string()).with_remedy(remedy)),
+                    Some(why.to_string()),
+                )
             }
         }
     }

@@ -24,7 +24,7 @@ struct SourceCounts {
 }
 
 impl SourceCounts {
-    fn block(&self, number: u32, encoding: Encoding, survey: &Survey) -> BlockHeader {
+    fn block_header(&self, number: u32, encoding: Encoding, survey: &Survey) -> BlockHeader {
         BlockHeader {
             source: number,
             encoding,
@@ -51,7 +51,7 @@ impl Sources {
     }
 
     /// Describes a source, with its own losses so far.
-    pub fn describe(&mut self, number: u32, source: RecordedSource) {
+    pub(crate) fn describe_source(&mut self, number: u32, source: RecordedSource) {
         if let Some(tally) = self.all.get_mut(number as usize) {
             tally.source = source;
         }
@@ -71,7 +71,7 @@ impl Sources {
 
     /// Appends records to the lane, or, without one, counts them as unwritten. After a failed write
     /// the rest is counted.
-    pub fn append(
+    pub(crate) fn append_records(
         &mut self,
         number: u32,
         encoding: Encoding,
@@ -81,11 +81,15 @@ impl Sources {
     ) -> Result<(), BundleError> {
         let Some(tally) = self.all.get_mut(number as usize) else { return Ok(()) };
         let mut outcome = Ok(());
-        while let Some(survey) = wire::survey(records, BLOCK) {
+        while let Some(survey) = wire::survey_records(records, BLOCK) {
             let (these, rest) = records.split_at(survey.bytes);
             records = rest;
-            let block = tally.block(number, encoding, &survey);
-            match lane.as_mut().filter(|_| outcome.is_ok()).map(|lane| lane.append(&block, these)) {
+            let block = tally.block_header(number, encoding, &survey);
+            match lane
+                .as_mut()
+                .filter(|_| outcome.is_ok())
+                .map(|lane| lane.append_block(&block, these))
+            {
                 Some(Ok(appended)) => {
                     tally.written += survey.events;
                     progress.events.fetch_add(survey.events, Ordering::Relaxed);
@@ -101,17 +105,17 @@ impl Sources {
     }
 
     /// The losses of all sources and all unwritten records.
-    pub fn lost(&self) -> u64 {
+    pub fn lost_count(&self) -> u64 {
         self.all.iter().map(|tally| tally.source.lost + tally.unwritten).sum()
     }
 
     /// The unwritten records.
-    pub fn unwritten(&self) -> u64 {
+    pub(crate) fn unwritten_count(&self) -> u64 {
         self.all.iter().map(|tally| tally.unwritten).sum()
     }
 
     /// The sources for the document.
-    pub fn listed(&self) -> Vec<RecordedSource> {
+    pub fn recorded_sources(&self) -> Vec<RecordedSource> {
         let listed = |tally: &SourceCounts| {
             let lost = tally.source.lost + tally.unwritten;
             RecordedSource { recorded: tally.written, lost, ..tally.source.clone() }

@@ -39,7 +39,7 @@ pub struct Accounted {
 }
 
 /// The request of a plan; `None` if it has no timer, or does not ask.
-pub fn accounted(plan: &Plan) -> Option<Accounted> {
+pub(crate) fn accounting_request(plan: &Plan) -> Option<Accounted> {
     if !plan.explain.as_ref().is_some_and(|explain| explain.account) {
         return None;
     }
@@ -64,12 +64,12 @@ impl AccountingState {
     /// Loads the BPF programs if the plan asks for it and has a timer. If this system cannot,
     /// measuring continues without.
     pub fn start(plan: &Plan, findings: &mut Vec<Finding>) -> Option<AccountingState> {
-        let Accounted { cpus, several_cpus, rate } = accounted(plan)?;
+        let Accounted { cpus, several_cpus, rate } = accounting_request(plan)?;
         let backend = Backend::Auto;
         Some(match Accountant::start(&cpus, several_cpus, rate, backend) {
             Ok(mut accountant) => {
                 findings.extend(accountant.findings.iter().cloned());
-                let cost = accountant.cost();
+                let cost = accountant.measure_cost();
                 AccountingState::On(Box::new(Accounting { accountant, cost, overdue: Vec::new() }))
             }
             Err(why) => {
@@ -78,8 +78,9 @@ impl AccountingState {
                 let finding =
                     Finding::new("account-unavailable", Severity::Warning, "account", message);
                 let off = "`account = false` in [explain] disables it";
-                let remedy = why.remedy().map_or(off.to_owned(), |first| format!("{first}; {off}"));
-                findings.push(finding.evidence(why.to_string()).remedy(remedy));
+                let remedy =
+                    why.joined_remedy().map_or(off.to_owned(), |first| format!("{first}; {off}"));
+                findings.push(finding.with_evidence(why.to_string()).with_remedy(remedy));
                 AccountingState::Unavailable(why.to_string())
             }
         })
@@ -87,16 +88,16 @@ impl AccountingState {
 
     /// Takes the kernel's records and settles the samples that are old enough: all of them once the
     /// threads have ended.
-    fn settle(&mut self, series: &mut [SeriesRun], ended: bool) {
+    fn settle_samples(&mut self, series: &mut [SeriesRun], ended: bool) {
         let AccountingState::On(accounting) = self else { return };
-        accounting.take(series, ended);
-        let now = clock::monotonic();
+        accounting.take_records(series, ended);
+        let now = clock::monotonic_now();
         let forgotten = accounting.overdue.len().saturating_sub(REMEMBERED);
         accounting.overdue.drain(..forgotten);
-        let lost = accounting.accountant.lost();
+        let lost = accounting.accountant.lost_records();
         let until = (!ended).then(|| MonotonicNs(now.0 - SETTLED.ns()));
-        for joining in series.iter_mut().filter_map(SeriesRun::joining) {
-            joining.settle(until, &accounting.overdue);
+        for joining in series.iter_mut().filter_map(SeriesRun::joining_mut) {
+            joining.settle_samples(until, &accounting.overdue);
             joining.account.lost = lost;
             joining.account.complete = ended;
         }
@@ -121,7 +122,7 @@ impl Companion for AccountingState {
                 .to_owned(),
             ),
             AccountingState::On(accounting) => {
-                accounting.accountant.watch(tid as u32).map_err(|why| why.to_string())?;
+                accounting.accountant.watch_thread(tid as u32).map_err(|why| why.to_string())?;
                 Fact::Known(Joining::new(
                     tid as u32,
                     series.kept.meta.clock,
@@ -133,43 +134,43 @@ impl Companion for AccountingState {
         Ok(())
     }
 
-    fn tick(&mut self, phase: &mut PhaseRun) {
-        self.settle(&mut phase.series, false);
+    fn on_tick(&mut self, phase: &mut PhaseRun) {
+        self.settle_samples(&mut phase.series, false);
     }
 
-    fn save(&mut self, phase: &mut PhaseRun) {
+    fn on_save(&mut self, phase: &mut PhaseRun) {
         phase.series.iter_mut().for_each(SeriesRun::save_account);
     }
 
     fn end_phase(&mut self, phase: &mut PhaseRun) {
         let ended = phase.measures.iter().all(MeasureRun::is_finished);
-        self.settle(&mut phase.series, ended);
+        self.settle_samples(&mut phase.series, ended);
         phase.series.iter_mut().for_each(SeriesRun::save_account);
     }
 }
 
 impl Accounting {
-    fn take(&mut self, series: &mut [SeriesRun], ended: bool) {
+    fn take_records(&mut self, series: &mut [SeriesRun], ended: bool) {
         let mut joinings: Vec<&mut Joining> =
-            series.iter_mut().filter_map(SeriesRun::joining).collect();
+            series.iter_mut().filter_map(SeriesRun::joining_mut).collect();
         let overdue = &mut self.overdue;
         let mut give = |record: punctual_record::account::AccountRecord| {
             if let Some(joining) = joinings.iter_mut().find(|joining| joining.tid == record.tid) {
-                overdue.extend(Overdue::of(&record));
-                joining.record(record);
+                overdue.extend(Overdue::from_record(&record));
+                joining.add_record(record);
             }
         };
-        self.accountant.drain(&mut give);
+        self.accountant.drain_records(&mut give);
         if ended {
             let tids: Vec<u32> = joinings.iter().map(|joining| joining.tid).collect();
             let last: Vec<_> =
-                tids.into_iter().filter_map(|tid| self.accountant.last(tid)).collect();
+                tids.into_iter().filter_map(|tid| self.accountant.last_record(tid)).collect();
             let mut joinings = joinings;
             for record in last {
                 if let Some(joining) = joinings.iter_mut().find(|joining| joining.tid == record.tid)
                 {
-                    self.overdue.extend(Overdue::of(&record));
-                    joining.record(record);
+                    self.overdue.extend(Overdue::from_record(&record));
+                    joining.add_record(record);
                 }
             }
         }
@@ -179,7 +180,7 @@ impl Accounting {
 /// The maximum number of timer samples per second on this CPU in the phase: a thread that may run
 /// there counts in full.
 fn rate_on(cpu: usize, phase: &PhasePlan) -> u64 {
-    let of = |measure: &MeasurePlan| match &measure.workload {
+    let sample_rate = |measure: &MeasurePlan| match &measure.workload {
         Workload::Timer(timer) => {
             let threads =
                 measure.threads.iter().filter(|thread| thread.cpus.contains(cpu)).count() as u64;
@@ -187,7 +188,7 @@ fn rate_on(cpu: usize, phase: &PhasePlan) -> u64 {
         }
         _ => 0,
     };
-    phase.measures.iter().map(of).sum()
+    phase.measures.iter().map(sample_rate).sum()
 }
 
 fn has_timer(workload: &Workload) -> bool {

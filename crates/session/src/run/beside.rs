@@ -26,9 +26,9 @@ impl Companion for Recording {
 /// The command starts one checkpoint after its violation was found: by then the bundle holds the
 /// sample, and the window around it.
 impl Companion for ViolationHook {
-    fn save(&mut self, phase: &mut PhaseRun) {
+    fn on_save(&mut self, phase: &mut PhaseRun) {
         self.advance();
-        self.examine(&phase.meta.name, phase.view().series, false);
+        self.examine_series(&phase.meta.name, phase.view().series, false);
     }
 
     fn stopped_above(&mut self, series: &str, latency: Nanos, limit: Nanos) {
@@ -37,16 +37,16 @@ impl Companion for ViolationHook {
 
     fn end_phase(&mut self, phase: &mut PhaseRun) {
         self.advance();
-        self.examine(&phase.meta.name, phase.view().series, true);
+        self.examine_series(&phase.meta.name, phase.view().series, true);
     }
 
     fn finish(self: Box<Self>, _: &[PhaseRun]) -> CompanionResults {
-        CompanionResults::findings(ViolationHook::finish(*self))
+        CompanionResults::from_findings(ViolationHook::finish(*self))
     }
 }
 
 impl Companion for ServiceManager {
-    fn checkpoint(&mut self, _: &mut PhaseRun) {
-        self.alive();
+    fn on_checkpoint(&mut self, _: &mut PhaseRun) {
+        self.report_alive();
     }
 }

@@ -16,7 +16,7 @@ pub use stand_in::Setup;
 use punctual_bundle::calibration::{Calibration, ProgramTime, ProgramTimes};
 use punctual_core::{Fact, MonotonicNs, Nanos};
 use punctual_record::RunTime;
-use punctual_stats::calibration::{TurnLatencies, shifts};
+use punctual_stats::calibration::{TurnLatencies, percentile_shifts};
 use punctual_sys::{clock, signals};
 use stand_in::StandIn;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) const NOT_ASKED_OF_A_PROGRAM: &str =
     "beside a program it is measured only if requested: --calibrate";
 
 /// Measures the cost of recording. The error says why that failed.
-pub fn measure(
+pub fn measure_cost(
     setup: &Setup<'_>,
     recorders: Recorders,
     goes_on: &dyn Fn() -> bool,
@@ -57,9 +57,9 @@ pub fn measure(
     let place = setup.directory.join(DIRECTORY);
     let thread = StandIn::start(setup)?;
     let mut bench = Bench { thread, recorders, place, is_on: false };
-    let outcome = bench.measure(setup, goes_on);
+    let outcome = bench.measure_turns(setup, goes_on);
     let removed = bench.recorders.remove(&bench.place);
-    bench.thread.end();
+    bench.thread.stop();
     removed.and(outcome)
 }
 
@@ -72,7 +72,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn measure(
+    fn measure_turns(
         &mut self,
         setup: &Setup<'_>,
         goes_on: &dyn Fn() -> bool,
@@ -83,28 +83,28 @@ impl Bench {
                 if !goes_on() {
                     return Err("it was interrupted".to_owned());
                 }
-                self.switch(on)?;
-                let latencies = self.block();
+                self.switch_recorders(on)?;
+                let latencies = self.measure_block();
                 *(if on { &mut turn.with } else { &mut turn.without }) = latencies;
             }
         }
-        self.switch(true)?;
-        let (programs, mut span) = (self.recorders.programs().clone(), Nanos::ZERO);
+        self.switch_recorders(true)?;
+        let (programs, mut span) = (self.recorders.attached_programs().clone(), Nanos::ZERO);
         let programs = programs.run_times(|| {
-            let from = clock::monotonic();
-            self.block();
-            span = clock::monotonic() - from;
+            let from = clock::monotonic_now();
+            self.measure_block();
+            span = clock::monotonic_now() - from;
         });
         let count = |of: fn(&TurnLatencies) -> &Vec<i64>| -> u64 {
             turns.iter().map(|turn| of(turn).len() as u64).sum()
         };
-        let shifts = shifts(&turns);
+        let shifts = percentile_shifts(&turns);
         if shifts.is_empty() {
-            let why = "the timer thread did not run often enough beside the recorders";
-            return Err(why.to_owned());
+            let reason = "the timer thread did not run often enough beside the recorders";
+            return Err(reason.to_owned());
         }
         Ok(Calibration {
-            recorders: self.recorders.names().map(str::to_owned).collect(),
+            recorders: self.recorders.report_names().map(str::to_owned).collect(),
             cpu: setup.cpu as u32,
             scheduling: self.thread.scheduling.clone(),
             period_ns: setup.period.ns(),
@@ -121,7 +121,7 @@ impl Bench {
         })
     }
 
-    fn switch(&mut self, on: bool) -> Result<(), String> {
+    fn switch_recorders(&mut self, on: bool) -> Result<(), String> {
         if on == self.is_on {
             return Ok(());
         }
@@ -133,17 +133,17 @@ impl Bench {
     }
 
     /// The latencies of the samples that are due in a block.
-    fn block(&mut self) -> Vec<i64> {
+    fn measure_block(&mut self) -> Vec<i64> {
         sleep(SETTLING);
-        let from = clock::monotonic();
+        let from = clock::monotonic_now();
         let to = from + BLOCK;
-        while clock::monotonic() < to {
-            sleep(TICK.min((to - clock::monotonic()).max(Nanos::ZERO).to_std()));
+        while clock::monotonic_now() < to {
+            sleep(TICK.min((to - clock::monotonic_now()).max(Nanos::ZERO).to_std()));
             self.thread.drain();
             self.recorders.poll();
         }
         sleep(LATEST);
-        self.thread.take(from, to)
+        self.thread.take_latencies(from, to)
     }
 }
 

@@ -16,11 +16,11 @@ pub trait Companion {
     /// The thread of the series at index `place` of its phase was started.
     fn begin_series(&mut self, _phase: &str, _place: usize, _: &SeriesRun, _: &SampleSource) {}
     fn begin_phase(&mut self, _: &mut PhaseRun) {}
-    fn tick(&mut self, _: &mut PhaseRun) {}
+    fn on_tick(&mut self, _: &mut PhaseRun) {}
     /// After statistics were saved: about each second, unless the disk takes nothing.
-    fn save(&mut self, _: &mut PhaseRun) {}
+    fn on_save(&mut self, _: &mut PhaseRun) {}
     /// About each second.
-    fn checkpoint(&mut self, _: &mut PhaseRun) {}
+    fn on_checkpoint(&mut self, _: &mut PhaseRun) {}
     /// A latency of this series exceeded this limit and ends the run.
     fn stopped_above(&mut self, _series: &str, _latency: Nanos, _limit: Nanos) {}
     /// All threads have ended, or one of them did not stop.
@@ -40,7 +40,7 @@ pub struct CompanionResults {
 }
 
 impl CompanionResults {
-    pub fn findings(found: impl IntoIterator<Item = Finding>) -> CompanionResults {
+    pub(crate) fn from_findings(found: impl IntoIterator<Item = Finding>) -> CompanionResults {
         CompanionResults { findings: found.into_iter().collect(), unwritten: Vec::new() }
     }
 }

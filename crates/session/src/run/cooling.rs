@@ -1,7 +1,7 @@
 //! Waits before a phase until the machine has cooled down (`cool_below`), for a bounded time.
 
 use crate::engine::EngineClock;
-use punctual_core::format::span;
+use punctual_core::format::span_text;
 use punctual_core::{Finding, Nanos, Severity};
 use punctual_plan::Temperature;
 
@@ -32,7 +32,7 @@ pub(crate) struct Cooling<'a> {
 
 impl Cooling<'_> {
     /// Waits; `hottest` reads the hottest zone in thousandths of a degree, `say` shows progress.
-    pub(crate) fn wait(
+    pub(crate) fn wait_until_cool(
         &self,
         hottest: &mut dyn FnMut() -> Option<(String, i64)>,
         say: &mut dyn FnMut(&str),
@@ -47,7 +47,7 @@ impl Cooling<'_> {
             if waited >= self.at_most {
                 return Cooled::TooHot { zone, temperature };
             }
-            let left = span(self.at_most - waited);
+            let left = span_text(self.at_most - waited);
             say(&format!(
                 "waiting until the machine has cooled below {}: {zone} has {temperature}, at most \
                  {left} more",
@@ -64,7 +64,7 @@ impl Cooling<'_> {
     }
 
     /// The finding about a phase that begins without being known to be cool.
-    pub(crate) fn finding(&self, phase: &str, cooled: &Cooled) -> Option<Finding> {
+    pub(crate) fn cooling_finding(&self, phase: &str, cooled: &Cooled) -> Option<Finding> {
         let (message, remedy, evidence) = match cooled {
             Cooled::Below(_) | Cooled::EndRequested => return None,
             Cooled::NotKnown => (
@@ -77,15 +77,15 @@ impl Cooling<'_> {
                 "improve the cooling, raise cool_below, or let it wait longer: cool_wait",
                 format!(
                     "{zone} had {temperature} after {}, cool_below is {}",
-                    span(self.at_most),
+                    span_text(self.at_most),
                     self.below
                 ),
             ),
         };
         Some(
             Finding::new("not-cooled", Severity::Warning, phase, message)
-                .evidence(evidence)
-                .remedy(remedy),
+                .with_evidence(evidence)
+                .with_remedy(remedy),
         )
     }
 }
@@ -106,7 +106,7 @@ mod tests {
             clock: &clock,
             end_requested: &|| end_after.is_some_and(|after| seen.get() > after),
         };
-        let cooled = cooling.wait(
+        let cooled = cooling.wait_until_cool(
             &mut || {
                 let read = script[readings.min(script.len() - 1)];
                 readings += 1;
@@ -146,7 +146,8 @@ mod tests {
             clock: &clock,
             end_requested: &|| false,
         };
-        let evidence = |cooled| cooling.finding("p", &cooled).and_then(|found| found.evidence);
+        let evidence =
+            |cooled| cooling.cooling_finding("p", &cooled).and_then(|found| found.evidence);
         let expected = "cpu-thermal had 70C after 5 s, cool_below is 60C";
         assert_eq!(evidence(hot).as_deref(), Some(expected));
         assert!(evidence(Cooled::NotKnown).is_some_and(|text| text.contains("no thermal zone")));

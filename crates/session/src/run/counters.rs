@@ -5,7 +5,7 @@ use punctual_bundle::EventCount;
 use punctual_core::{Cell, Column, Fact, PerfEvent, Table};
 use punctual_record::perf::Total;
 
-pub struct CounterThread<'a> {
+pub(crate) struct CounterThread<'a> {
     pub name: &'a str,
     /// The values of its counters, in the order of the events.
     pub totals: &'a [Result<Total, String>],
@@ -14,8 +14,9 @@ pub struct CounterThread<'a> {
 }
 
 /// The table; `None` if no events were requested.
-pub fn table(events: &[PerfEvent], threads: &[CounterThread<'_>]) -> Option<Table> {
-    let rows: Vec<Vec<Cell>> = threads.iter().flat_map(|thread| rows(events, thread)).collect();
+pub(crate) fn counter_table(events: &[PerfEvent], threads: &[CounterThread<'_>]) -> Option<Table> {
+    let rows: Vec<Vec<Cell>> =
+        threads.iter().flat_map(|thread| counter_rows(events, thread)).collect();
     let columns = vec![
         Column::new("thread", ""),
         Column::new("event", ""),
@@ -28,31 +29,32 @@ pub fn table(events: &[PerfEvent], threads: &[CounterThread<'_>]) -> Option<Tabl
     (!rows.is_empty()).then(|| Table { name: "counters".to_owned(), title, columns, rows })
 }
 
-fn rows(events: &[PerfEvent], thread: &CounterThread<'_>) -> Vec<Vec<Cell>> {
+fn counter_rows(events: &[PerfEvent], thread: &CounterThread<'_>) -> Vec<Vec<Cell>> {
     let mut counts: Vec<EventCount> = events
         .iter()
         .zip(thread.totals)
-        .map(|(event, total)| counting::count(event, total))
+        .map(|(event, total)| counting::event_count(event, total))
         .collect();
     punctual_stats::counts::derive_shares(&mut counts);
-    counts.iter().map(|count| row(count, thread)).collect()
+    counts.iter().map(|count| counter_row(count, thread)).collect()
 }
 
-fn row(count: &EventCount, thread: &CounterThread<'_>) -> Vec<Cell> {
-    let known = count.count.known().copied();
+fn counter_row(count: &EventCount, thread: &CounterThread<'_>) -> Vec<Cell> {
+    let known_count = count.count.known_value().copied();
     let name = if count.is_time { format!("{} (ns)", count.name) } else { count.name.clone() };
     let note = match &count.count {
         Fact::Unavailable(why) => format!("unavailable: {why}"),
-        _ => count.note(),
+        _ => count.format_note(),
     };
-    let per_sample =
-        known.filter(|_| thread.samples > 0).map(|count| count as f64 / thread.samples as f64);
+    let per_sample = known_count
+        .filter(|_| thread.samples > 0)
+        .map(|count| count as f64 / thread.samples as f64);
     vec![
         thread.name.into(),
         name.into(),
-        known.map_or_else(|| "unavailable".into(), Cell::from),
+        known_count.map_or_else(|| "unavailable".into(), Cell::from),
         per_sample.map_or(Cell::Nothing, Cell::Number),
-        count.relation().into(),
+        count.format_relation().into(),
         note.into(),
     ]
 }

@@ -2,7 +2,7 @@
 
 use super::metrics::SharedMetrics;
 use super::observed;
-use super::phase_run::{PhaseRun, views};
+use super::phase_run::{PhaseRun, phase_views};
 use super::program::ProgramRun;
 use super::state::Run;
 use crate::end::{self, Further, MeasuredRun, RunEnd};
@@ -26,19 +26,24 @@ pub struct FinishedRun {
 }
 
 /// Computes the figures, closes the bundle, and writes the last metrics with the final verdict.
-pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome, further: Further) -> FinishedRun {
+pub(crate) fn end_run(
+    run: Run,
+    phases: Vec<PhaseRun>,
+    outcome: Outcome,
+    further: Further,
+) -> FinishedRun {
     let (mut writer, mut found) = (run.writer, run.findings);
     let directory = writer.directory().to_owned();
     // Closing the bundle reports why it cannot be read.
     let bundle = Bundle::open(&directory).ok();
-    let asked = run.plan.record.as_ref().map_or(&[][..], |record| &record.limits);
+    let asked_limits = run.plan.record.as_ref().map_or(&[][..], |record| &record.limits);
     if let Some(bundle) = &bundle {
-        let judged = limits::judge(bundle, asked);
-        found.extend(judged.iter().filter_map(limits::finding));
+        let judged = limits::judge_limits(bundle, asked_limits);
+        found.extend(judged.iter().filter_map(limits::limit_finding));
         writer.set_limits(judged);
     }
-    writer.set_observed(observed::of(&phases, bundle.as_ref()));
-    let (attached, mut further) = (attached(&phases), further);
+    writer.set_observed(observed::observed_series(&phases, bundle.as_ref()));
+    let (attached, mut further) = (attached_program(&phases), further);
     let command = attached.and_then(|program| program.command);
     writer.set_command(command);
     let outcome = match attached.and_then(|program| program.nothing_found.clone()) {
@@ -51,27 +56,28 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome, further: Further) 
         }
         None => outcome,
     };
-    let recorded = bundle.and_then(|bundle| bundle.recording).map(|of| of.recorded());
-    let (phase_views, found): (_, &[Finding]) = (views(&phases), &found);
+    let recorded = bundle.and_then(|bundle| bundle.recording).map(|of| of.count_recorded());
+    let (phase_views, found): (_, &[Finding]) = (phase_views(&phases), &found);
     let unwritten = run.unwritten;
     let measured =
         MeasuredRun { phases: &phase_views, found, recorded: recorded.as_ref(), unwritten };
     let conclude = |verdict: &Verdict| {
-        let write = |of: SharedMetrics| of.borrow_mut().conclude(&phases, verdict);
+        let write = |of: SharedMetrics| of.borrow_mut().write_final(&phases, verdict);
         run.metrics.map_or(Ok(()), write)
     };
-    let RunEnd { summary, exit, trouble } = end::end(writer, outcome, measured, &further, conclude);
+    let RunEnd { summary, exit, trouble } =
+        end::end_bundle(writer, outcome, measured, &further, conclude);
     drop(phase_views);
     FinishedRun { summary, phases, directory, exit, command, trouble }
 }
 
-fn attached(phases: &[PhaseRun]) -> Option<&ProgramRun> {
+fn attached_program(phases: &[PhaseRun]) -> Option<&ProgramRun> {
     phases.iter().flat_map(|phase| &phase.programs).find(|program| program.is_attached)
 }
 
 impl FinishedRun {
     /// The attached program.
-    pub fn attached(&self) -> Option<&ProgramRun> {
-        attached(&self.phases)
+    pub fn attached_program(&self) -> Option<&ProgramRun> {
+        attached_program(&self.phases)
     }
 }

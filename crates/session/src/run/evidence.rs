@@ -46,7 +46,7 @@ pub struct Collecting {
 impl Collecting {
     /// Called before anything of a phase is started.
     pub fn new(plan: &Plan, phase: &PhasePlan) -> Collecting {
-        let begin = clock::monotonic();
+        let begin = clock::monotonic_now();
         Collecting {
             begin,
             real_time_required: plan.require_real_time,
@@ -65,16 +65,16 @@ impl Collecting {
 
     /// Handles an event of a load.
     pub(crate) fn load_event(&mut self, event: &GuardEvent) {
-        let now = clock::monotonic();
+        let now = clock::monotonic_now();
         match event {
             GuardEvent::Started { load, pid } => {
-                self.loads.get_mut(*load).into_iter().for_each(|l| l.started(*pid, now))
+                self.loads.get_mut(*load).into_iter().for_each(|l| l.on_start(*pid, now))
             }
             GuardEvent::Ended { load, how, success, then, .. } => {
                 self.loads
                     .get_mut(*load)
                     .into_iter()
-                    .for_each(|l| l.ended(how, *success, *then, now));
+                    .for_each(|l| l.on_exit(how, *success, *then, now));
             }
             GuardEvent::NotStarted { .. }
             | GuardEvent::Lost { .. }
@@ -91,7 +91,7 @@ impl Collecting {
         series: &[SeriesRun],
         programs: &CpuSet,
     ) {
-        self.begin = clock::monotonic();
+        self.begin = clock::monotonic_now();
         self.loads.iter_mut().for_each(|load| load.begin = self.begin);
         // CPUs whose entries are measured are only observed: no settings were requested.
         let of_threads = |one: &&SeriesRun| one.kept.meta.workload != ENTRIES_WORKLOAD;
@@ -99,10 +99,10 @@ impl Collecting {
         let cpus = series().fold(programs.clone(), |all, series| all.union(&series.kept.meta.cpus));
         let cycles = (!programs.is_empty()).then_some(Clock::Monotonic);
         let clocks = series().map(|series| series.kept.meta.clock).chain(cycles);
-        let coarsest = clocks.map(clock::resolution).max();
+        let coarsest = clocks.map(clock::clock_resolution).max();
         self.clock.resolution = coarsest.map_or(Fact::NotAsked, Fact::Known);
         self.clock.source = files.read_trimmed(CLOCK_SOURCE).into();
-        self.isolation = match partition.map(partition::HeldPartition::missing) {
+        self.isolation = match partition.map(partition::HeldPartition::missing_settings) {
             None => Fact::NotAsked,
             Some(Err(why)) => Fact::Unavailable(why),
             Some(Ok(missing_before)) => Fact::Known(IsolationEvidence {
@@ -111,15 +111,15 @@ impl Collecting {
                 missing_after: Vec::new(),
             }),
         };
-        self.settings = match fixed.map(fixed::HeldSettings::missing) {
+        self.settings = match fixed.map(fixed::HeldSettings::missing_settings) {
             None => Fact::NotAsked,
             Some(missing_before) => {
                 Fact::Known(SettingsEvidence { missing_before, missing_after: Vec::new() })
             }
         };
         self.throttling =
-            ThrottlingCounters::begin(files, series().filter_map(|series| series.kept.meta.tid));
-        self.others = Announcement::of(cpus);
+            ThrottlingCounters::start(files, series().filter_map(|series| series.kept.meta.tid));
+        self.others = Announcement::from_cpus(cpus);
         self.others.poll(files);
         self.loads.iter_mut().for_each(|load| load.poll(files, self.begin));
     }
@@ -136,7 +136,7 @@ impl Collecting {
 
     /// Called about each second during the phase.
     pub fn poll(&mut self, files: &Root, measures: &[MeasureRun]) {
-        let now = clock::monotonic();
+        let now = clock::monotonic_now();
         let at = now - self.begin;
         self.threads.iter_mut().for_each(|thread| thread.poll(at, measures));
         self.loads.iter_mut().for_each(|load| load.poll(files, now));
@@ -152,29 +152,30 @@ impl Collecting {
     /// Adds the settings that the threads of a measure read at their end.
     pub(crate) fn after_end(&mut self, measure: usize, after: Vec<AfterEnd>) {
         for (number, after) in after.into_iter().enumerate() {
-            let its = self.threads.iter_mut().find(|thread| thread.is(measure, number));
-            its.into_iter().for_each(|thread| thread.after_end(&after));
+            let matching_thread =
+                self.threads.iter_mut().find(|thread| thread.is_of_thread(measure, number));
+            matching_thread.into_iter().for_each(|thread| thread.after_end(&after));
         }
     }
 
     /// Completes the evidence; the loads still run.
-    pub fn end(
+    pub(crate) fn into_evidence(
         mut self,
         files: &Root,
         partition: Option<&partition::HeldPartition>,
         fixed: Option<&fixed::HeldSettings>,
         programs: Vec<ProgramEvidence>,
     ) -> PhaseEvidence {
-        let now = clock::monotonic();
+        let now = clock::monotonic_now();
         self.clock.source_after = files.read_trimmed(CLOCK_SOURCE).into();
         self.memory.locked_kib = memory::locked_kib().into();
-        match (&mut self.isolation, partition.map(partition::HeldPartition::missing)) {
+        match (&mut self.isolation, partition.map(partition::HeldPartition::missing_settings)) {
             (Fact::Known(isolation), Some(Ok(missing))) => isolation.missing_after = missing,
             (isolation @ Fact::Known(_), Some(Err(why))) => *isolation = Fact::Unavailable(why),
             _ => {}
         }
         if let (Fact::Known(settings), Some(held)) = (&mut self.settings, fixed) {
-            settings.missing_after = held.missing();
+            settings.missing_after = held.missing_settings();
         }
         self.others.poll(files);
         PhaseEvidence {
@@ -186,8 +187,8 @@ impl Collecting {
             settings: self.settings,
             loads: self.loads.into_iter().map(|load| load.into_evidence(files, now)).collect(),
             programs,
-            others: self.others.found(),
-            throttled: self.throttling.end(files),
+            others: self.others.into_measurements(),
+            throttled: self.throttling.into_slowdowns(files),
             other_parts: Vec::new(),
         }
     }

@@ -30,7 +30,7 @@ impl Explaining {
             }
         }
         for program in &mut phase.programs {
-            program.cycles.explain(&self.flight, &mut self.watched);
+            program.cycles.pass_worst_to(&self.flight, &mut self.watched);
         }
     }
 }
@@ -43,7 +43,7 @@ impl Companion for Explaining {
         series: &SeriesRun,
         source: &SampleSource,
     ) {
-        self.begun.extend(series.watched(phase, source).map(|watched| (place, watched)));
+        self.begun.extend(series.watched_series(phase, source).map(|watched| (place, watched)));
     }
 
     fn begin_phase(&mut self, phase: &mut PhaseRun) {
@@ -54,28 +54,28 @@ impl Companion for Explaining {
             phase.series[*place].keep_worst();
         }
         self.watched = begun.len();
-        self.flight.watch(begun.into_iter().map(|(_, of)| of).collect());
+        self.flight.watch_series(begun.into_iter().map(|(_, of)| of).collect());
     }
 
-    fn tick(&mut self, phase: &mut PhaseRun) {
+    fn on_tick(&mut self, phase: &mut PhaseRun) {
         self.report_worst(phase);
         self.flight.poll();
     }
 
-    fn save(&mut self, _: &mut PhaseRun) {
-        self.flight.save();
+    fn on_save(&mut self, _: &mut PhaseRun) {
+        self.flight.save_copies();
     }
 
     fn end_phase(&mut self, phase: &mut PhaseRun) {
         self.report_worst(phase);
         self.flight.settle();
-        self.flight.save();
+        self.flight.save_copies();
         // The series of the next phase have other indexes.
         self.begun.clear();
         self.counted.clear();
     }
 
     fn finish(self: Box<Self>, _: &[PhaseRun]) -> CompanionResults {
-        CompanionResults::findings(self.flight.stop())
+        CompanionResults::from_findings(self.flight.stop())
     }
 }

@@ -2,7 +2,7 @@
 //! anything else, read back in each phase, restored after the last one, or by the next experiment
 //! or `punctual isolate undo` after kill -9.
 
-use crate::changes::{MachineChanges, refusal};
+use crate::changes::{MachineChanges, refusal_reason};
 use crate::exit::Failure;
 use crate::messages::Listener;
 use punctual_core::{Finding, Severity};
@@ -26,40 +26,45 @@ fn fixed_settings(plan: &Plan) -> FixedSettings {
     FixedSettings { governor: plan.governor.clone(), frequency, smt: plan.smt }
 }
 
-fn restore() -> Result<(), Failure> {
-    changes(|changes| changes.restore())
+fn restore_settings() -> Result<(), Failure> {
+    with_changes(|changes| changes.restore_settings())
 }
 
-fn changes<T>(act: impl FnOnce(&MachineChanges) -> T) -> T {
-    let (files, store) = (Root::system(), JournalDirectory::system());
+fn with_changes<T>(act: impl FnOnce(&MachineChanges) -> T) -> T {
+    let (files, store) = (Root::from_system(), JournalDirectory::from_system());
     act(&MachineChanges { files: &files, store: &store, purpose: &ChangePurpose::Experiment })
 }
 
 impl HeldSettings {
     /// Sets what the plan fixes; `None` if it fixes nothing.
-    pub fn make(plan: &Plan, messages: Listener) -> Result<Option<HeldSettings>, Failure> {
-        let asked = fixed_settings(plan);
-        if !asked.any() {
+    pub(crate) fn fix_settings(
+        plan: &Plan,
+        messages: Listener,
+    ) -> Result<Option<HeldSettings>, Failure> {
+        let asked_settings = fixed_settings(plan);
+        if !asked_settings.is_requested() {
             return Ok(None);
         }
-        let files = Root::system();
+        let files = Root::from_system();
         check_rights(&files).map_err(Failure::refused)?;
-        restore()?;
-        let draft = asked.draft(&files).map_err(Failure::refused)?;
+        restore_settings()?;
+        let draft = asked_settings.draft_settings(&files).map_err(Failure::refused)?;
         // Dropped at any early return.
-        let held = HeldSettings { draft, standing: true, messages };
-        let writes: Vec<_> = held.draft.writes.iter().map(|(name, of)| (*name, of)).collect();
-        let results = changes(|changes| changes.set(&writes))?;
-        let refused = results.iter().filter_map(refusal).chain(held.missing());
+        let held_settings = HeldSettings { draft, standing: true, messages };
+        let writes: Vec<_> =
+            held_settings.draft.writes.iter().map(|(name, of)| (*name, of)).collect();
+        let results = with_changes(|changes| changes.apply_writes(&writes))?;
+        let refused =
+            results.iter().filter_map(refusal_reason).chain(held_settings.missing_settings());
         match refused.reduce(|all, why| format!("{all}; {why}")) {
             Some(why) => Err(Failure::refused(format!("a setting cannot be fixed: {why}"))),
-            None => Ok(Some(held)),
+            None => Ok(Some(held_settings)),
         }
     }
 
     /// The settings that are not in force now.
-    pub fn missing(&self) -> Vec<String> {
-        self.draft.missing(&Root::system())
+    pub fn missing_settings(&self) -> Vec<String> {
+        self.draft.missing_settings(&Root::from_system())
     }
 
     /// Restores them; the finding lists failures.
@@ -71,13 +76,13 @@ impl HeldSettings {
         if !std::mem::take(&mut self.standing) {
             return None;
         }
-        let why = restore().err()?.render(false);
+        let restore_error = restore_settings().err()?.render(false);
         let message = "the fixed settings could not be restored completely";
         let finding = Finding::new("settings-not-restored", Severity::Bad, "system", message);
         Some(
-            finding
-                .evidence(why)
-                .remedy("`punctual isolate undo` shows the remaining changes and reverts them"),
+            finding.with_evidence(restore_error).with_remedy(
+                "`punctual isolate undo` shows the remaining changes and reverts them",
+            ),
         )
     }
 }

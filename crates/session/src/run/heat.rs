@@ -20,7 +20,7 @@ const FIRMWARE_STEPS: u32 = 100;
 const FIRMWARE_STEP: Duration = Duration::from_millis(5);
 
 /// The sensors of the machine, and what they showed in this phase.
-pub struct HeatWatch {
+pub(crate) struct HeatWatch {
     files: Root,
     sensors: Sensors,
     /// `None`: the machine has no sensors, or nothing is measured.
@@ -32,9 +32,9 @@ pub struct HeatWatch {
 
 impl HeatWatch {
     /// Finds the sensors that say something about these CPUs.
-    pub fn on(cpus: &CpuSet) -> HeatWatch {
-        let files = Root::system();
-        let sensors = Sensors::find(&files, cpus);
+    pub(crate) fn with_cpus(cpus: &CpuSet) -> HeatWatch {
+        let files = Root::from_system();
+        let sensors = Sensors::find_sensors(&files, cpus);
         HeatWatch { files, sensors, heat: None, readings: 0, firmware: None }
     }
 
@@ -60,7 +60,7 @@ impl HeatWatch {
                 bits
             }
         };
-        let at = Nanos(clock::monotonic().ns() - phase.meta.started_monotonic);
+        let at = Nanos(clock::monotonic_now().ns() - phase.meta.started_monotonic);
         let values = self.sensors.read(&self.files, moment, bits);
         self.heat.iter_mut().for_each(|heat| heat.add(at, &values));
     }
@@ -91,12 +91,12 @@ impl HeatWatch {
 
 impl Companion for HeatWatch {
     fn begin_phase(&mut self, phase: &mut PhaseRun) {
-        self.heat = self.sensors.heat();
+        self.heat = self.sensors.to_heat();
         self.readings = 0;
         self.read(SensorMoment::BeforeOrAfter, phase);
     }
 
-    fn checkpoint(&mut self, phase: &mut PhaseRun) {
+    fn on_checkpoint(&mut self, phase: &mut PhaseRun) {
         self.read(SensorMoment::Measuring, phase);
     }
 

@@ -26,8 +26,8 @@ pub struct Overdue {
 }
 
 impl Overdue {
-    pub fn of(record: &AccountRecord) -> Option<Overdue> {
-        let waited = record.overdue();
+    pub(crate) fn from_record(record: &AccountRecord) -> Option<Overdue> {
+        let waited = record.overdue_time();
         (waited >= LONG).then(|| Overdue {
             cpu: record.cpu,
             from: record.begin,
@@ -38,27 +38,27 @@ impl Overdue {
     /// The wait of the sample itself: for its timer, or, if the machine stopped in the middle of
     /// something else, in that one part.
     fn of_sample(record: &AccountRecord, split: &Split) -> Option<Overdue> {
-        let longest = split.longest().map_or(Nanos::ZERO, |part| split.of(part));
+        let longest = split.longest_part().map_or(Nanos::ZERO, |part| split.time_of(part));
         // For one that was moved to another CPU, the CPU of the wait is unknown.
-        let almost_all = !record.moved && longest >= LONG && longest * 10 >= split.sum() * 9;
+        let almost_all = !record.moved && longest >= LONG && longest * 10 >= split.total_time() * 9;
         let whole = || {
             almost_all.then(|| Overdue {
                 cpu: record.cpu,
                 from: record.begin,
-                to: record.begin + split.sum(),
+                to: record.begin + split.total_time(),
             })
         };
-        Overdue::of(record).or_else(whole)
+        Overdue::from_record(record).or_else(whole)
     }
 
     /// Whether both waited for the same reason: the timers of two CPUs were due while neither was
     /// served, and were served together: within half of their waiting time, because a hypervisor
     /// returns CPUs one by one. One CPU may have its interrupts disabled; both at once were not
     /// running.
-    fn proves(&self, other: &Overdue) -> bool {
-        let apart = Nanos((self.to - other.to).ns().abs());
+    fn has_same_cause(&self, other: &Overdue) -> bool {
+        let distance = Nanos((self.to - other.to).ns().abs());
         let shorter = (self.to - self.from).min(other.to - other.from);
-        self.cpu != other.cpu && apart * 2 <= shorter
+        self.cpu != other.cpu && distance * 2 <= shorter
     }
 }
 
@@ -79,13 +79,13 @@ impl Joining {
     pub fn new(tid: u32, clock: Clock, timer: &TimerPlan, cost: Fact<AccountCost>) -> Joining {
         let account = SeriesAccount { cost, ..SeriesAccount::default() };
         let relative = timer.method == TimerMethod::NanosleepRelative;
-        let most = WAITING_SPAN.ns() / timer.period.ns().max(1);
-        let most = (most as usize).clamp(*WAITING.start(), *WAITING.end());
+        let waiting_periods = WAITING_SPAN.ns() / timer.period.ns().max(1);
+        let max_waiting = (waiting_periods as usize).clamp(*WAITING.start(), *WAITING.end());
         Joining {
             tid,
             clock,
             relative,
-            most,
+            most: max_waiting,
             samples: VecDeque::new(),
             records: VecDeque::new(),
             account,
@@ -93,16 +93,16 @@ impl Joining {
     }
 
     /// Adds samples, in order.
-    pub fn samples(&mut self, samples: &[Sample]) {
+    pub(crate) fn add_samples(&mut self, samples: &[Sample]) {
         self.samples.extend(samples);
         while self.samples.len() > self.most {
             let Some(sample) = self.samples.pop_front() else { break };
-            self.unattributed(sample.latency());
+            self.add_unattributed(sample.latency());
         }
     }
 
     /// Adds a record. Those of a migrating thread come from several CPUs, each in its order.
-    pub fn record(&mut self, record: AccountRecord) {
+    pub fn add_record(&mut self, record: AccountRecord) {
         if self.records.len() == self.most {
             self.records.pop_front();
         }
@@ -111,12 +111,12 @@ impl Joining {
     }
 
     /// Settles the samples seen until then; without an instant, all of them.
-    pub fn settle(&mut self, until: Option<MonotonicNs>, overdue: &[Overdue]) {
-        let ahead = self.ahead();
+    pub(crate) fn settle_samples(&mut self, until: Option<MonotonicNs>, overdue: &[Overdue]) {
+        let clock_lead = self.clock_lead();
         let error = if self.clock == Clock::Monotonic { Nanos::ZERO } else { CLOCK_ERROR };
         while let Some(sample) = self.samples.front().copied() {
-            let due = MonotonicNs(sample.due.ns() - ahead.ns());
-            let woke = MonotonicNs(sample.woke.ns() - ahead.ns());
+            let due = MonotonicNs(sample.due.ns() - clock_lead.ns());
+            let woke = MonotonicNs(sample.woke.ns() - clock_lead.ns());
             if until.is_some_and(|until| woke > until) {
                 return;
             }
@@ -130,49 +130,52 @@ impl Joining {
             match self.records.front().filter(|record| record.begin <= latest) {
                 Some(record) => {
                     let due = if self.relative { due } else { record.begin };
-                    let mut split = record.split(due, due + sample.latency());
+                    let mut split = record.split_latency(due, due + sample.latency());
                     if let Some(own) = Overdue::of_sample(record, &split)
-                        && overdue.iter().any(|other| own.proves(other))
+                        && overdue.iter().any(|other| own.has_same_cause(other))
                     {
-                        let served =
-                            if Overdue::of(record).is_some() { None } else { split.longest() };
+                        let served = if Overdue::from_record(record).is_some() {
+                            None
+                        } else {
+                            split.longest_part()
+                        };
                         let stolen = served
                             .map_or(vec![CauseKind::TimerIrqDelay, CauseKind::IdleExit], |part| {
                                 vec![part]
                             });
-                        stolen.into_iter().for_each(|part| split.rename(part, CauseKind::Steal));
+                        stolen.into_iter().for_each(|part| split.move_part(part, CauseKind::Steal));
                     }
-                    self.account.account.record(&split);
+                    self.account.account.record_split(&split);
                     self.records.pop_front();
                 }
                 // The record is emitted with the next sample, which may be far off.
                 None if self.records.is_empty() && until.is_some() && self.samples.len() == 1 => {
                     return;
                 }
-                None => self.unattributed(sample.latency()),
+                None => self.add_unattributed(sample.latency()),
             }
             self.samples.pop_front();
         }
     }
 
-    fn unattributed(&mut self, latency: Nanos) {
+    fn add_unattributed(&mut self, latency: Nanos) {
         let mut split = Split::default();
         split.add(CauseKind::Unknown, latency);
-        self.account.account.record(&split);
+        self.account.account.record_split(&split);
         self.account.unattributed += 1;
     }
 
     /// How far the clock of the samples is ahead of CLOCK_MONOTONIC.
-    fn ahead(&self) -> Nanos {
+    fn clock_lead(&self) -> Nanos {
         if self.clock == Clock::Monotonic {
             return Nanos::ZERO;
         }
         // The closest of several readings, so that a preemption in between does not count.
         let readings = (0..5).map(|_| {
-            let before = clock::monotonic();
-            let there = clock::now(self.clock);
-            let after = clock::monotonic();
-            (after - before, Nanos(there.ns() - (before.ns() + (after - before).ns() / 2)))
+            let before = clock::monotonic_now();
+            let other_time = clock::read_clock(self.clock);
+            let after = clock::monotonic_now();
+            (after - before, Nanos(other_time.ns() - (before.ns() + (after - before).ns() / 2)))
         });
         readings.min().map_or(Nanos::ZERO, |(_, ahead)| ahead)
     }

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The scheduling request for the kernel.
-pub fn scheduling(asked: plan::SchedulingSpec) -> Scheduling {
+pub(crate) fn to_scheduling(asked: plan::SchedulingSpec) -> Scheduling {
     let deadline = match asked {
         plan::SchedulingSpec::Deadline(d) => {
             Some(DeadlineAttributes { runtime: d.runtime, deadline: d.deadline, period: d.period })
@@ -32,7 +32,7 @@ pub fn scheduling(asked: plan::SchedulingSpec) -> Scheduling {
 }
 
 /// The configuration of a measure; its first series is number `first` of the phase.
-pub fn order(
+pub(crate) fn measure_config(
     measure: &MeasurePlan,
     first: usize,
     plan: &plan::Plan,
@@ -43,10 +43,10 @@ pub fn order(
         Length::Samples(n) => (None, Some(n)),
         Length::UntilInterrupted => (None, None),
     };
-    let clock = clock(measure);
+    let clock = clock_of_measure(measure);
     let thread = |thread: &plan::ThreadPlan| ThreadSettings {
         cpus: thread.cpus.clone(),
-        scheduling: scheduling(thread.scheduling),
+        scheduling: to_scheduling(thread.scheduling),
         clock,
         offset: thread.start_offset,
         lock_memory: plan.memory_lock,
@@ -57,7 +57,7 @@ pub fn order(
         number: (first + k) as u32,
         name,
         thread,
-        shape: shape(measure),
+        shape: series_shape(measure),
     });
     MeasureConfig {
         name: measure.name.clone(),
@@ -77,7 +77,7 @@ pub fn order(
 
 /// The series of a measure, each with its thread.
 fn series_names(measure: &MeasurePlan) -> Vec<(usize, String)> {
-    let each = |(thread, plan): (usize, &plan::ThreadPlan)| {
+    let names_of_thread = |(thread, plan): (usize, &plan::ThreadPlan)| {
         measure
             .workload
             .series_of(&plan.name)
@@ -85,10 +85,10 @@ fn series_names(measure: &MeasurePlan) -> Vec<(usize, String)> {
             .map(move |name| (thread, name))
             .collect::<Vec<_>>()
     };
-    measure.threads.iter().enumerate().flat_map(each).collect()
+    measure.threads.iter().enumerate().flat_map(names_of_thread).collect()
 }
 
-fn clock(measure: &MeasurePlan) -> Clock {
+fn clock_of_measure(measure: &MeasurePlan) -> Clock {
     match &measure.workload {
         Workload::Timer(timer) => timer.clock,
         _ => Clock::Monotonic,
@@ -96,7 +96,7 @@ fn clock(measure: &MeasurePlan) -> Clock {
 }
 
 /// The statistics of each series of a measure.
-pub fn shape(measure: &MeasurePlan) -> SeriesShape {
+pub(crate) fn series_shape(measure: &MeasurePlan) -> SeriesShape {
     let (range, resolution) = (measure.histogram.range, measure.histogram.resolution);
     SeriesShape { range, resolution, period: expected_period(measure) }
 }
@@ -113,16 +113,20 @@ fn expected_period(measure: &MeasurePlan) -> Option<Nanos> {
 }
 
 /// The description of a series in a bundle before its first sample.
-pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThread) -> SeriesMeta {
+pub fn series_meta(
+    measure: &MeasurePlan,
+    series: &SeriesConfig,
+    prepared: &PreparedThread,
+) -> SeriesMeta {
     let mut details: BTreeMap<String, String> = BTreeMap::new();
     let cpus = prepared.cpus.clone();
     if let Some(thread) = measure.threads.get(series.thread) {
-        details.insert("requested".to_owned(), scheduling(thread.scheduling).to_string());
+        details.insert("requested".to_owned(), to_scheduling(thread.scheduling).to_string());
         if thread.start_offset != Nanos::ZERO {
             details.insert("offset".to_owned(), thread.start_offset.to_string());
         }
     }
-    details.extend(equivalence(measure));
+    details.extend(equivalence_detail(measure));
     match &measure.workload {
         Workload::Timer(timer) => {
             details.insert("method".to_owned(), timer.method.word().to_owned());
@@ -136,7 +140,7 @@ pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThr
         name: series.name.clone(),
         measure: measure.name.clone(),
         workload: measure.workload.kind().word().to_owned(),
-        clock: clock(measure),
+        clock: clock_of_measure(measure),
         cpus,
         scheduling: prepared.scheduling.to_string(),
         real_time: prepared.refused.is_none() && prepared.scheduling.policy.is_real_time(),
@@ -148,7 +152,7 @@ pub fn meta(measure: &MeasurePlan, series: &SeriesConfig, prepared: &PreparedThr
 }
 
 /// The allowed differences of its series from another run's, as in their details.
-pub fn equivalence(measure: &MeasurePlan) -> Option<(String, String)> {
+pub(crate) fn equivalence_detail(measure: &MeasurePlan) -> Option<(String, String)> {
     let margins: Vec<String> = measure.equivalence.iter().map(ToString::to_string).collect();
     (!margins.is_empty()).then(|| (EQUIVALENCE.to_owned(), margins.join(", ")))
 }
@@ -180,13 +184,13 @@ fn on_exit(what: plan::OnExit) -> LoadExitAction {
 
 /// A load for the guard; `joins` is the cgroup file of its partition, `seed` the experiment's,
 /// `errors` the file of its standard error where the plan names none.
-pub fn load(
+pub fn load_spec(
     load: &plan::LoadPlan,
     joins: Option<PathBuf>,
     seed: u64,
     errors: Option<PathBuf>,
 ) -> LoadSpec {
-    let asked = scheduling(load.scheduling);
+    let asked_scheduling = to_scheduling(load.scheduling);
     LoadSpec {
         name: load.name.clone(),
         program: load.program.clone(),
@@ -194,9 +198,9 @@ pub fn load(
         environment: vec![(SEED_VARIABLE.to_owned(), seed.to_string())],
         joins,
         cpus: load.cpus.clone(),
-        policy: asked.policy,
-        priority: asked.priority,
-        nice: asked.nice,
+        policy: asked_scheduling.policy,
+        priority: asked_scheduling.priority,
+        nice: asked_scheduling.nice,
         stdout: file_of(&load.stdout),
         stderr: file_of(&load.stderr).or(errors),
         on_success: on_exit(load.on_success),
@@ -206,7 +210,7 @@ pub fn load(
 }
 
 /// A measured program for the guard of the loads: it waits for SIGCONT.
-pub fn program(
+pub(crate) fn program_spec(
     measure: &MeasurePlan,
     program: &ProgramPlan,
     command: &CommandLine,
@@ -218,7 +222,7 @@ pub fn program(
     let file = file.into_os_string().into_string();
     let file = file.map_err(|file| format!("the path {} is not UTF-8", file.display()))?;
     let thread = measure.threads.first().ok_or("the measure has no CPUs")?;
-    let asked = scheduling(thread.scheduling);
+    let asked_scheduling = to_scheduling(thread.scheduling);
     let waiting = ["punctual".to_owned(), launch::ARGUMENT.to_owned(), file];
     Ok(LoadSpec {
         name: measure.name.clone(),
@@ -227,9 +231,9 @@ pub fn program(
         environment: vec![(SEED_VARIABLE.to_owned(), seed.to_string())],
         joins,
         cpus: thread.cpus.clone(),
-        policy: asked.policy,
-        priority: asked.priority,
-        nice: asked.nice,
+        policy: asked_scheduling.policy,
+        priority: asked_scheduling.priority,
+        nice: asked_scheduling.nice,
         stdout: file_of(&program.stdout),
         stderr: file_of(&program.stderr),
         on_success: LoadExitAction::Ignore,
@@ -245,16 +249,16 @@ fn file_of(output: &plan::LoadOutput) -> Option<PathBuf> {
     }
 }
 
-fn shares(shares: TimeShares) -> Shares {
+fn to_shares(shares: TimeShares) -> Shares {
     Shares { busy: shares.busy, steal: shares.steal, interrupts: shares.interrupts }
 }
 
 /// The load of the CPUs between two readings; `None` if no tick passed.
 pub fn cpu_load(earlier: &CpuTimes, now: &CpuTimes) -> Option<CpuLoad> {
-    let (all, each) = now.since(earlier);
+    let (all, each) = now.shares_since(earlier);
     all.map(|all| CpuLoad {
-        all: shares(all),
-        cpus: each.into_iter().map(|(cpu, s)| (cpu, shares(s))).collect(),
+        all: to_shares(all),
+        cpus: each.into_iter().map(|(cpu, s)| (cpu, to_shares(s))).collect(),
         switches: Option::zip(now.switches, earlier.switches)
             .and_then(|(now, earlier)| now.checked_sub(earlier)),
     })

@@ -50,7 +50,7 @@ pub struct PartitionPlacement<'a>(pub Option<&'a partition::HeldPartition>);
 
 impl CpuPlacement for PartitionPlacement<'_> {
     fn run_in(&self, cpus: &CpuSet, what: &mut dyn FnMut()) -> Result<(), String> {
-        match self.0.filter(|partition| partition.has(cpus)) {
+        match self.0.filter(|partition| partition.has_cpus(cpus)) {
             Some(partition) => partition.run_in(what),
             None => {
                 what();
@@ -61,7 +61,7 @@ impl CpuPlacement for PartitionPlacement<'_> {
 }
 
 /// Acquires the resources of a measure; they are held as long as the result lives.
-pub fn ask(order: &MeasureConfig) -> Result<Prepared, String> {
+pub(crate) fn acquire_resources(order: &MeasureConfig) -> Result<Prepared, String> {
     workload::prepare_workload(order).map_err(|why| format!("{}: {why}", order.name))
 }
 
@@ -77,14 +77,14 @@ impl MeasureRun {
         placement: &PartitionPlacement,
         series: std::ops::Range<usize>,
     ) -> Result<(MeasureRun, WaitingWorkload), String> {
-        let waiting =
-            workload::prepare(order, placement).map_err(|why| format!("{}: {why}", order.name))?;
+        let waiting = workload::prepare_measure(order, placement)
+            .map_err(|why| format!("{}: {why}", order.name))?;
         let threads = order.series.iter().map(|series| series.thread).collect();
         Ok((MeasureRun { series, threads, state: MeasureState::Waiting(None) }, waiting))
     }
 
     /// Keeps the prepared threads until the start.
-    pub fn keep(&mut self, waiting: WaitingWorkload) {
+    pub(crate) fn keep_threads(&mut self, waiting: WaitingWorkload) {
         self.state = MeasureState::Waiting(Some(waiting));
     }
 
@@ -119,9 +119,9 @@ impl MeasureRun {
     }
 
     /// Wakes its threads from a long sleep, so that they see the stop.
-    pub fn wake(&self) {
+    pub fn wake_threads(&self) {
         if let MeasureState::Running(running) = &self.state {
-            running.wake();
+            running.wake_threads();
         }
     }
 

@@ -3,7 +3,7 @@
 mod program;
 
 use super::companion::{Companion, CompanionResults};
-use super::phase_run::{PhaseRun, views};
+use super::phase_run::{PhaseRun, phase_views};
 use crate::exit::Failure;
 use crate::metrics::MetricsFile;
 use punctual_bundle::Verdict;
@@ -22,25 +22,29 @@ pub type SharedMetrics = Rc<RefCell<RunMetrics>>;
 
 impl RunMetrics {
     /// Writes the last figures with the verdict.
-    pub fn conclude(&mut self, phases: &[PhaseRun], verdict: &Verdict) -> Result<(), Failure> {
-        self.0.conclude(&text(&self.1, phases, Some(verdict)))
+    pub(crate) fn write_final(
+        &mut self,
+        phases: &[PhaseRun],
+        verdict: &Verdict,
+    ) -> Result<(), Failure> {
+        self.0.write_final(&format_metrics(&self.1, phases, Some(verdict)))
     }
 }
 
 impl Companion for SharedMetrics {
-    fn tick(&mut self, phase: &mut PhaseRun) {
+    fn on_tick(&mut self, phase: &mut PhaseRun) {
         let RunMetrics(file, experiment) = &mut *self.borrow_mut();
-        if file.is_due(clock::monotonic()) {
-            file.write(text(experiment, std::slice::from_ref(phase), None));
+        if file.is_due(clock::monotonic_now()) {
+            file.write(format_metrics(experiment, std::slice::from_ref(phase), None));
         }
     }
 
     fn finish(self: Box<Self>, phases: &[PhaseRun]) -> CompanionResults {
         let RunMetrics(file, experiment) = &mut *self.borrow_mut();
         if !phases.is_empty() {
-            file.write(text(experiment, phases, None));
+            file.write(format_metrics(experiment, phases, None));
         }
-        CompanionResults::findings(file.finding("run"))
+        CompanionResults::from_findings(file.failure_finding("run"))
     }
 }
 
@@ -48,11 +52,11 @@ impl Companion for SharedMetrics {
 type SeriesMetric = (&'static str, &'static str, fn(&SeriesData) -> u64);
 
 /// All figures of these phases so far: for an attached program, those of its threads.
-fn text(experiment: &str, phases: &[PhaseRun], verdict: Option<&Verdict>) -> String {
+fn format_metrics(experiment: &str, phases: &[PhaseRun], verdict: Option<&Verdict>) -> String {
     let mut programs = phases.iter().flat_map(|phase| &phase.programs);
     match programs.find(|program| program.is_attached) {
-        Some(attached) => program::text(experiment, &attached.cycles, verdict),
-        None => text_of_series(experiment, &views(phases), verdict),
+        Some(attached) => program::format_program(experiment, &attached.cycles, verdict),
+        None => text_of_series(experiment, &phase_views(phases), verdict),
     }
 }
 
@@ -65,7 +69,7 @@ fn text_of_series(experiment: &str, phases: &[PhaseView<'_>], verdict: Option<&V
                 ("phase", phase.meta.name.clone()),
                 ("series", view.meta.name.clone()),
             ];
-            if let Some(account) = view.account.and_then(|account| account.known()) {
+            if let Some(account) = view.account.and_then(|account| account.known_value()) {
                 let times = account.account.time_by_part();
                 causes.extend(MAIN_PARTS.iter().map(|part| {
                     let cause = [("cause", part.id().to_owned())];
@@ -79,12 +83,12 @@ fn text_of_series(experiment: &str, phases: &[PhaseView<'_>], verdict: Option<&V
         }
     }
     let mut text = Exposition::default();
-    text.histograms("punctual_latency_seconds", "Latencies of samples.", &series);
+    text.add_histograms("punctual_latency_seconds", "Latencies of samples.", &series);
     let worst = series.iter().filter_map(|(labels, data)| Some((labels.clone(), data.max?)));
     let worst: Vec<(Vec<Label<'_>>, Nanos)> = worst.collect();
     text.time_gauges("punctual_latency_worst_seconds", "The longest latency.", &worst);
     let counters: [SeriesMetric; 3] = [
-        ("punctual_samples", "Samples that were recorded.", SeriesData::count),
+        ("punctual_samples", "Samples that were recorded.", SeriesData::sample_count),
         ("punctual_missed_periods", "Periods without a sample of their own.", |of| {
             of.losses.skipped
         }),
@@ -92,11 +96,11 @@ fn text_of_series(experiment: &str, phases: &[PhaseView<'_>], verdict: Option<&V
     ];
     for (name, help, value) in counters {
         let values = series.iter().map(|(labels, data)| (labels.clone(), value(data)));
-        text.counters(name, help, &values.collect::<Vec<_>>());
+        text.add_counters(name, help, &values.collect::<Vec<_>>());
     }
     text.time_counters("punctual_latency_cause_seconds", "Latencies by cause.", &causes);
     if let Some(verdict) = verdict {
-        text.verdict(&[("experiment", experiment.to_owned())], verdict);
+        text.add_verdict(&[("experiment", experiment.to_owned())], verdict);
     }
     text.finish()
 }

@@ -30,7 +30,7 @@ use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
 use punctual_bundle::{HowEnded, Outcome, PhaseMeta, ProgramEnd, SeriesMeta};
-use punctual_core::format::counted;
+use punctual_core::format::count_with_noun;
 use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
@@ -78,13 +78,14 @@ pub(crate) fn run_all(
 ) -> Result<(Vec<PhaseRun>, Outcome), String> {
     let mut done = Vec::new();
     let plan = run.plan;
-    let sensors = plan.cool_below.map(|_| Sensors::find(&Root::system(), &CpuSet::new()));
+    let sensors =
+        plan.cool_below.map(|_| Sensors::find_sensors(&Root::from_system(), &CpuSet::new()));
     for (index, phase) in plan.phases.iter().enumerate() {
         if let (Some(below), Some(sensors)) = (plan.cool_below, &sensors) {
             cool_down(run, watcher, phase, below, sensors);
         }
         let mut current = PhaseRun {
-            meta: begin(phase, run.attached_program().is_some()),
+            meta: phase_meta(phase, run.attached_program().is_some()),
             measures: Vec::new(),
             series: Vec::new(),
             programs: Vec::new(),
@@ -115,7 +116,7 @@ fn cool_down(
     below: Temperature,
     sensors: &Sensors,
 ) {
-    let (files, interrupts) = (Root::system(), run.interrupts.clone());
+    let (files, interrupts) = (Root::from_system(), run.interrupts.clone());
     let cooling = Cooling {
         below,
         at_most: run.plan.cool_wait,
@@ -124,17 +125,17 @@ fn cool_down(
     };
     let (messages, mut shown) = (run.messages, false);
     let mut say = |text: &str| {
-        if watcher.watches() {
-            watcher.preparing(text);
+        if watcher.is_watching() {
+            watcher.show_preparation(text);
         } else if !std::mem::replace(&mut shown, true) {
             messages.say(&format!("{text}\n"));
         }
     };
-    let cooled = cooling.wait(&mut || sensors.hottest(&files), &mut say);
-    run.findings.extend(cooling.finding(&phase.name, &cooled));
+    let cooled = cooling.wait_until_cool(&mut || sensors.hottest_zone(&files), &mut say);
+    run.findings.extend(cooling.cooling_finding(&phase.name, &cooled));
 }
 
-fn begin(phase: &PhasePlan, is_program: bool) -> PhaseMeta {
+fn phase_meta(phase: &PhasePlan, is_program: bool) -> PhaseMeta {
     let measures: &[MeasurePlan] = if is_program { &[] } else { &phase.measures };
     let loads = phase.loads.iter().map(|load| LoadMeta {
         name: load.name.clone(),
@@ -145,7 +146,7 @@ fn begin(phase: &PhasePlan, is_program: bool) -> PhaseMeta {
         work: Fact::NotAsked,
     });
     PhaseMeta {
-        started_monotonic: clock::monotonic().ns(),
+        started_monotonic: clock::monotonic_now().ns(),
         loads: loads.collect(),
         measures: measures.iter().map(mapping::measure_meta).collect(),
         ..PhaseMeta::new(&phase.name, jiff::Timestamp::now())
@@ -206,7 +207,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             watcher,
             stop,
             tallies,
-            files: Root::system(),
+            files: Root::from_system(),
             cpus: CpuSet::new(),
             times: None,
             cpu_load: None,
@@ -219,18 +220,18 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         }
     }
 
-    fn begin(&mut self, current: &mut PhaseRun) -> Result<Begun, PhaseError> {
+    fn begin_phase(&mut self, current: &mut PhaseRun) -> Result<Begun, PhaseError> {
         self.write_phase(current)?;
-        self.prepare(current)?;
+        self.prepare_measures(current)?;
         self.run.bind_controller();
-        self.cpus = attributes::affinity(0).unwrap_or_default();
+        self.cpus = attributes::read_affinity(0).unwrap_or_default();
         if let Some(outcome) = self.start_loads(current)? {
             return Ok(Begun::Ended(outcome));
         }
         self.start_programs(current)?;
         let keep = self.run.plan.keep_samples > 0;
         current.meta.started = jiff::Timestamp::now();
-        current.meta.started_monotonic = clock::monotonic().ns();
+        current.meta.started_monotonic = clock::monotonic_now().ns();
         self.write_phase(current)?;
         self.times = CpuTimes::read(&self.files).ok().map(|times| (times.clone(), times));
         let programs = self.program_measures().fold(CpuSet::new(), |all, of| all.union(&of.cpus));
@@ -249,17 +250,17 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 for companion in &mut self.run.companions {
                     companion.begin_series(&self.phase.name, place, series, &source);
                 }
-                series.begin(source, keep);
+                series.begin_collecting(source, keep);
             }
         }
         self.reliever =
             (!rings.is_empty()).then(|| Reliever::start(rings, &self.run.plan.controller_cpus));
-        self.companions(|companion| companion.begin_phase(current));
+        self.for_each_companion(|companion| companion.begin_phase(current));
         current.programs.iter_mut().for_each(ProgramRun::release);
         current.entries.iter_mut().for_each(EntriesRun::begin);
         let is_on_wall = |one: &SeriesRun| one.kept.meta.clock != Clock::Monotonic;
         self.wall = current.series.iter().any(is_on_wall).then(WallClock::new);
-        let schedule = self.schedule(current);
+        let schedule = self.round_schedule(current);
         self.punctuality = Punctuality::new(schedule.tick, self.phase);
         Ok(Begun::Measuring(schedule))
     }
@@ -269,7 +270,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     }
 
     /// Prepares the threads of each measure, and a pair of files for each series.
-    fn prepare(&mut self, current: &mut PhaseRun) -> Result<(), PhaseError> {
+    fn prepare_measures(&mut self, current: &mut PhaseRun) -> Result<(), PhaseError> {
         let plan = self.run.plan;
         for measure in &self.phase.measures {
             let first = current.series.len();
@@ -283,24 +284,24 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                 self.prepare_entries(measure, current)?;
                 continue;
             }
-            let order = mapping::order(measure, first, plan, &self.stop);
+            let order = mapping::measure_config(measure, first, plan, &self.stop);
             let placement = PartitionPlacement(self.run.partition.as_ref());
             let (mut prepared, waiting) =
                 MeasureRun::prepare(&order, &placement, first..first + order.series.len())
                     .map_err(PhaseError::Missing)?;
-            let threads: Vec<_> = waiting.prepared().collect();
+            let threads: Vec<_> = waiting.prepared_threads().collect();
             self.evidence.add_threads(
                 evidence::watch_of(current.measures.len(), measure, &order, &threads).into_iter(),
             );
             for (planned, thread) in measure.threads.iter().zip(&threads) {
                 let subject = format!("{}/{}", self.phase.name, planned.name);
-                self.run.findings.extend(series::findings(&subject, planned, thread));
+                self.run.findings.extend(series::preparation_findings(&subject, planned, thread));
             }
             for ordered in &order.series {
                 let Some(thread) = threads.get(ordered.thread) else { continue };
-                self.add_series(current, measure, mapping::meta(measure, ordered, thread))?;
+                self.add_series(current, measure, mapping::series_meta(measure, ordered, thread))?;
             }
-            prepared.keep(waiting);
+            prepared.keep_threads(waiting);
             current.measures.push(prepared);
         }
         self.next_series = current.series.len();
@@ -319,7 +320,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         if plan.forever {
             meta.details.insert(DETAIL_KEPT.into(), NEWEST.into());
         }
-        let writer = self.run.writer.series(
+        let writer = self.run.writer.begin_series(
             self.index,
             current.series.len(),
             &meta,
@@ -328,10 +329,10 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let mut writer = writer.map_err(|why| why.to_string())?;
         if plan.forever {
             let limit = lines::log_limit(self.series_planned());
-            writer.rotate(limit).map_err(|why| why.to_string())?;
+            writer.begin_rotation(limit).map_err(|why| why.to_string())?;
         }
         let files = SeriesFiles::new(writer, &self.run.saver);
-        let mut series = SeriesRun::new(mapping::shape(measure), meta, files);
+        let mut series = SeriesRun::new(mapping::series_shape(measure), meta, files);
         if plan.forever {
             series.kept.keep_lines();
         }
@@ -346,13 +347,15 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     /// The number of series of the phase, as far as the plan shows it: a bound on each of them.
     fn series_planned(&self) -> usize {
         let orders = self.phase.measures.iter();
-        orders.map(|of| mapping::order(of, 0, self.run.plan, &self.stop).series.len()).sum()
+        orders
+            .map(|of| mapping::measure_config(of, 0, self.run.plan, &self.stop).series.len())
+            .sum()
     }
 
     /// Locks memory and idle states until the end of the run.
     fn hold_resources(&mut self) {
         let (plan, last) = (self.run.plan, self.run.preparation.take());
-        let preparation = preparation::prepare(plan.memory_lock, plan.dma_latency.0, last);
+        let preparation = preparation::prepare_process(plan.memory_lock, plan.dma_latency.0, last);
         let refused = preparation.findings.iter().find(|finding| finding.id == "memory-not-locked");
         refused
             .into_iter()
@@ -370,14 +373,14 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         for ((number, load), errors) in self.phase.loads.iter().enumerate().zip(errors) {
             let joins =
-                self.run.partition.as_ref().and_then(|partition| partition.entrance(&load.cpus));
+                self.run.partition.as_ref().and_then(|partition| partition.cgroup_file(&load.cpus));
             let seed = self.run.plan.seed_or_default();
             guard
-                .start_load(number, &mapping::load(load, joins, seed, errors))
+                .start_load(number, &mapping::load_spec(load, joins, seed, errors))
                 .map_err(|why| why.to_string())?;
         }
-        let until = clock::monotonic() + LOAD_START;
-        while self.waits_for_loads() && clock::monotonic() < until {
+        let until = clock::monotonic_now() + LOAD_START;
+        while self.waits_for_loads() && clock::monotonic_now() < until {
             std::thread::sleep(Duration::from_millis(2));
             if let Some(outcome) = self.load_events(&mut current.programs)? {
                 return Ok(Some(outcome));
@@ -392,16 +395,16 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     }
 
     fn waits_for_loads(&self) -> bool {
-        let mut both = self.phase.loads.iter().zip(&self.tallies);
+        let mut loads_with_tallies = self.phase.loads.iter().zip(&self.tallies);
         // With a seed every start is delayed; loads delayed by it alone are waited for too.
         let soon = self.run.plan.seed.map_or(Nanos::ZERO, |_| MAX_SEED_DELAY);
-        both.any(|(load, tally)| load.start_delay <= soon && tally.starts == 0)
+        loads_with_tallies.any(|(load, tally)| load.start_delay <= soon && tally.starts == 0)
     }
 
     /// Handles events of loads and programs; returns an outcome if one of them ends the run.
     fn load_events(&mut self, programs: &mut [ProgramRun]) -> PhaseStep {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
-        let events = guard.events().map_err(|why| why.to_string())?;
+        let events = guard.read_events().map_err(|why| why.to_string())?;
         self.take_events(events, programs)
     }
 
@@ -433,7 +436,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                     return Err(format!(
                         "{} of loads were lost, because punctual was stopped: the activity of the \
                          loads is unknown",
-                        counted(events, "event")
+                        count_with_noun(events, "event")
                     )
                     .into());
                 }
@@ -443,17 +446,17 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         Ok(outcome)
     }
 
-    fn schedule(&self, current: &PhaseRun) -> Schedule {
+    fn round_schedule(&self, current: &PhaseRun) -> Schedule {
         let refresh = self.run.plan.refresh;
         let ticks = [
             (!current.programs.is_empty()).then_some(cycles::TICK),
             (!current.entries.is_empty()).then_some(cpu_entries::TICK),
         ];
-        let most = ticks.into_iter().flatten().fold(TICK, Nanos::min);
+        let shortest_tick = ticks.into_iter().flatten().fold(TICK, Nanos::min);
         Schedule {
             began: MonotonicNs(current.meta.started_monotonic),
-            tick: most.min(refresh),
-            refresh: self.watcher.watches().then_some(refresh),
+            tick: shortest_tick.min(refresh),
+            refresh: self.watcher.is_watching().then_some(refresh),
             at_least: self.phase.duration,
         }
     }
@@ -468,9 +471,9 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     /// Reads the samples of threads on the CPUs of this one: its own system calls must not delay
     /// them.
     fn heed_samples(&self, current: &PhaseRun) {
-        let own = &self.cpus;
+        let own_cpus = &self.cpus;
         let near = current.series.iter().map(|series| &series.kept).filter(|kept| {
-            kept.meta.clock == Clock::Monotonic && !kept.meta.cpus.intersection(own).is_empty()
+            kept.meta.clock == Clock::Monotonic && !kept.meta.cpus.intersection(own_cpus).is_empty()
         });
         let times = near.filter_map(|kept| {
             let due = kept.state.data.worst.first()?.due.ns();
@@ -479,16 +482,16 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let times: Vec<SampleTimes> = times.collect();
         if !times.is_empty() && !self.run.saver.is_behind() {
             let times = times.clone();
-            self.run.saver.put(0, move || pace::heed(times));
+            self.run.saver.put_job(0, move || pace::avoid_samples(times));
         }
-        pace::heed(times);
+        pace::avoid_samples(times);
     }
 
     fn begin_part(&mut self, part: RoundPart) {
         self.punctuality.begin_part(part, ThreadTimes::read(&self.files));
     }
 
-    fn companions(&mut self, step: impl FnMut(&mut Box<dyn Companion>)) {
+    fn for_each_companion(&mut self, step: impl FnMut(&mut Box<dyn Companion>)) {
         self.run.companions.iter_mut().for_each(step);
     }
 
@@ -499,7 +502,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         for (measure, planned) in current.measures.iter().zip(&self.phase.measures) {
             let series = &mut current.series[measure.series.clone()];
             for (series, thread) in series.iter_mut().zip(&measure.threads) {
-                let lasted = series.look(measure.thread_has_ended(*thread));
+                let lasted = series.check_overdue(measure.thread_has_ended(*thread));
                 let lasted =
                     lasted.filter(|of| planned.stop_above.is_some_and(|limit| *of > limit));
                 let name = || format!("{}/{}", self.phase.name, series.kept.meta.name);
@@ -510,7 +513,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     }
 
     /// The outcome of the sample above its limit by which a thread ended the run.
-    fn tripped(&self, current: &PhaseRun) -> Option<Outcome> {
+    fn trip_outcome(&self, current: &PhaseRun) -> Option<Outcome> {
         let number = self.stop.tripped_by()?;
         let series = &current.series.get(number as usize)?.kept;
         let latency = series.state.data.max.unwrap_or_default();
@@ -519,10 +522,10 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         Some(self.stopped_above(series, latency, seq))
     }
 
-    fn refresh(&mut self, current: &mut PhaseRun, elapsed: Nanos) {
+    fn update_view(&mut self, current: &mut PhaseRun, elapsed: Nanos) {
         if self.run.attached.is_some() {
             let PhaseRun { entries, series, .. } = current;
-            entries.iter_mut().for_each(|of| of.look(series));
+            entries.iter_mut().for_each(|of| of.update_view(series));
         }
         if self.run.plan.cpu_load
             && let Some((_, last)) = &mut self.times
@@ -538,7 +541,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             .map(MeasurePlan::estimated_time)
             .collect::<Option<Vec<Nanos>>>();
         let planned = planned.and_then(|spans| spans.into_iter().chain(self.phase.duration).max());
-        self.watcher.refresh(&Snapshot {
+        self.watcher.show_snapshot(&Snapshot {
             experiment: &self.run.plan.name,
             phase: current,
             phase_number: self.index,
@@ -553,15 +556,15 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
 
     /// Ends every running thread, waking sleeping ones, and takes their samples.
     fn stop_threads(&mut self, current: &mut PhaseRun) -> Result<(), String> {
-        self.stop.ask();
-        let until = clock::monotonic() + STOP_TIMEOUT;
+        self.stop.request_stop();
+        let until = clock::monotonic_now() + STOP_TIMEOUT;
         while !current.measures.iter().all(MeasureRun::is_finished) {
-            if clock::monotonic() > until {
+            if clock::monotonic_now() > until {
                 return Err("a measuring thread did not stop: does another real-time task occupy \
                             its CPU?"
                     .to_owned());
             }
-            current.measures.iter().for_each(MeasureRun::wake);
+            current.measures.iter().for_each(MeasureRun::wake_threads);
             std::thread::sleep(Duration::from_millis(5));
             current.series.iter_mut().for_each(SeriesRun::drain);
         }
@@ -585,7 +588,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             let samples = |thread: usize| {
                 series()
                     .filter(|(_, of)| **of == thread)
-                    .map(|(series, _)| series.kept.state.data.count())
+                    .map(|(series, _)| series.kept.state.data.sample_count())
                     .max()
                     .unwrap_or(0)
             };
@@ -597,7 +600,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                     samples: samples(place),
                 })
                 .collect();
-            meta.notes.tables.extend(counters::table(&planned.counters, &threads));
+            meta.notes.tables.extend(counters::counter_table(&planned.counters, &threads));
         }
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
@@ -613,7 +616,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     }
 
     /// Finishes the phase: its CPU load, its loads, and events during writes.
-    fn close(&mut self, current: &mut PhaseRun) {
+    fn close_phase(&mut self, current: &mut PhaseRun) {
         let now = CpuTimes::read(&self.files);
         current.meta.cpu_load = match (&self.times, now) {
             (Some((first, _)), Ok(now)) => match mapping::cpu_load(first, &now) {
@@ -629,7 +632,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         {
             (load.starts, load.failures) = (tally.starts, tally.failures);
             if work::is_counted(&self.phase.loads[number]) {
-                load.work = work::take(&self.work_file(number));
+                load.work = work::take_work(&self.work_file(number));
             }
         }
         self.list_measures(current);
@@ -643,14 +646,14 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             };
             current.meta.ended.extend(program.failed_end().filter(|end| !is_ours(end)));
         }
-        let trouble = current.series.iter().find_map(|series| series.kept.trouble());
+        let trouble = current.series.iter().find_map(|series| series.kept.write_error());
         let written = self.run.writer.write_phase(self.index, &current.meta);
         if let Some(trouble) = trouble.or(written.as_ref().err()) {
-            self.run.findings.push(cycles::incomplete(&self.phase.name, trouble));
+            self.run.findings.push(cycles::incomplete_bundle(&self.phase.name, trouble));
             self.run.unwritten.push(trouble.to_string());
         }
-        for why in current.programs.iter().flat_map(|program| program.cycles.unwritten()) {
-            self.run.findings.push(cycles::incomplete(&self.phase.name, why));
+        for why in current.programs.iter().flat_map(|program| program.cycles.write_errors()) {
+            self.run.findings.push(cycles::incomplete_bundle(&self.phase.name, why));
             self.run.unwritten.push(why.to_string());
         }
         self.run.unwritten.extend(saved.err());
@@ -658,15 +661,15 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
 
     /// Waits until everything of the phase is written.
     fn save_all(&mut self, current: &mut PhaseRun) -> Result<(), String> {
-        let saved = self.run.saver.finish(|text| match self.watcher.watches() {
-            true => self.watcher.preparing(text),
-            false => self.run.messages.progress(text),
+        let saved = self.run.saver.finish(|text| match self.watcher.is_watching() {
+            true => self.watcher.show_preparation(text),
+            false => self.run.messages.show_progress(text),
         });
         let programs = current.programs.iter_mut().flat_map(|of| of.cycles.all_series_mut());
         let programs = programs.map(|series| &mut series.kept);
         for kept in current.series.iter_mut().map(|series| &mut series.kept).chain(programs) {
-            kept.settle();
-            self.run.findings.extend(kept.unsaved(&self.phase.name));
+            kept.update_log_length();
+            self.run.findings.extend(kept.unsaved_finding(&self.phase.name));
         }
         saved
     }

@@ -23,13 +23,13 @@ pub struct PhaseRun {
 impl PhaseRun {
     /// The phase's view for the analysis.
     pub fn view(&self) -> PhaseView<'_> {
-        let programs = self.programs.iter().flat_map(|program| program.cycles.views());
+        let programs = self.programs.iter().flat_map(|program| program.cycles.series_views());
         let series = self.series.iter().map(|one| one.kept.view()).chain(programs).collect();
         PhaseView { meta: &self.meta, series }
     }
 
     /// All series, for a live view.
-    pub fn live(&self) -> Vec<&KeptSeries> {
+    pub fn live_series(&self) -> Vec<&KeptSeries> {
         let cycles = self.programs.iter().flat_map(|program| program.cycles.all_series());
         let cycles = cycles.map(|one| &one.kept);
         self.series.iter().map(|one| &one.kept).chain(cycles).collect()
@@ -46,6 +46,6 @@ pub struct LoadCounts {
 }
 
 /// The phases' views for the analysis.
-pub fn views(phases: &[PhaseRun]) -> Vec<PhaseView<'_>> {
+pub fn phase_views(phases: &[PhaseRun]) -> Vec<PhaseView<'_>> {
     phases.iter().map(PhaseRun::view).collect()
 }

@@ -111,17 +111,17 @@ impl ProgramRun {
         environment: Environment,
     ) -> Result<ProgramRun, String> {
         let is_attached = context.attached.is_some();
-        let text = |why: Failure| named(&measure.name, is_attached, &why.render(false));
+        let text = |why: Failure| name_error(&measure.name, is_attached, &why.render(false));
         let source = match (context.attached, &program.command) {
             (Some(target), _) => ProcessSource::Target(target.clone(), None),
             (None, Some(command)) => {
-                let joins = context.partition.and_then(|held| held.entrance(&measure.cpus));
-                let spec = mapping::program(measure, program, command, joins, context.seed);
+                let joins = context.partition.and_then(|held| held.cgroup_file(&measure.cpus));
+                let spec = mapping::program_spec(measure, program, command, joins, context.seed);
                 ProcessSource::Command { number, spec: Box::new(spec?), pid: None }
             }
             (None, None) => {
                 let pids: Vec<u32> = program.pid.into_iter().collect();
-                let target = CycleTarget::find(&pids, program.comm.as_slice(), &[], &[]);
+                let target = CycleTarget::from_arguments(&pids, program.comm.as_slice(), &[], &[]);
                 ProcessSource::Target(target.map_err(text)?, None)
             }
         };
@@ -142,7 +142,7 @@ impl ProgramRun {
             details,
         };
         Ok(ProgramRun {
-            name: context.attached.map_or_else(|| measure.name.clone(), CycleTarget::name),
+            name: context.attached.map_or_else(|| measure.name.clone(), CycleTarget::bundle_name),
             cycles: Cycles::start(options, environment).map_err(text)?,
             is_attached,
             nothing_found: None,
@@ -180,7 +180,7 @@ impl ProgramRun {
             }
             GuardEvent::Ended { load, how, success, signal, status, .. } if load == number => {
                 *pid = None;
-                let at = clock::monotonic();
+                let at = clock::monotonic_now();
                 let status = Some(signal.map_or(HowEnded::Status(*status), HowEnded::Signal));
                 self.ended = Some(ProgramExit { how: how.clone(), status, success: *success, at });
             }
@@ -198,21 +198,21 @@ impl ProgramRun {
     /// [`ProgramRun::release`].
     pub fn watch(&mut self) -> Result<(), String> {
         let (name, is_attached) = (&self.name, self.is_attached);
-        let text = |why: String| named(name, is_attached, &why);
+        let text = |why: String| name_error(name, is_attached, &why);
         match &mut self.source {
             ProcessSource::Target(target, started) => {
-                let watched = target.start(&mut self.cycles);
+                let watched = target.start_watching(&mut self.cycles);
                 *started = Some(watched.map_err(|why| text(why.render(false)))?);
             }
             ProcessSource::Command { pid: Some(pid), .. } => {
-                let until = clock::monotonic() + START_TIMEOUT;
-                while programs::state(*pid as u32) != Some('T') {
-                    if clock::monotonic() > until {
+                let until = clock::monotonic_now() + START_TIMEOUT;
+                while programs::process_state(*pid as u32) != Some('T') {
+                    if clock::monotonic_now() > until {
                         return Err(text("its process did not start within 5 s".to_owned()));
                     }
                     std::thread::sleep(POLL_INTERVAL);
                 }
-                let watched = self.cycles.attacher().watch_process(*pid as u32);
+                let watched = self.cycles.cycle_recorder().watch_process(*pid as u32);
                 watched.map_err(|why| text(why.to_string()))?;
                 self.cycles.watch_rights(&[*pid as u32]);
             }
@@ -225,9 +225,9 @@ impl ProgramRun {
 
     pub fn release(&mut self) {
         if let ProcessSource::Command { pid: Some(pid), .. } = &self.source {
-            let _ = children::send(*pid, libc::SIGCONT);
+            let _ = children::send_signal(*pid, libc::SIGCONT);
         }
-        self.began = Some(clock::monotonic());
+        self.began = Some(clock::monotonic_now());
     }
 
     /// Takes the records of its threads.
@@ -236,14 +236,14 @@ impl ProgramRun {
             && self.ended.is_none()
             && started.has_ended()
         {
-            let (how, at) = ("ended".to_owned(), clock::monotonic());
+            let (how, at) = ("ended".to_owned(), clock::monotonic_now());
             self.ended = Some(ProgramExit { how, status: None, success: true, at });
         }
         let drained = self.cycles.drain(self.finished_at.is_some(), place);
         if let (ProcessSource::Target(_, Some(started)), Some(end)) =
             (&self.source, &mut self.ended)
         {
-            end.status = end.status.or_else(|| started.own_end(self.cycles.statuses()));
+            end.status = end.status.or_else(|| started.own_end(self.cycles.exit_statuses()));
         }
         drained
     }
@@ -268,14 +268,15 @@ impl ProgramRun {
 
     /// Whether the program's time is over, or it has ended.
     pub fn is_finished(&self) -> bool {
-        let over = |length: Nanos| self.began.is_some_and(|at| clock::monotonic() - at >= length);
+        let over =
+            |length: Nanos| self.began.is_some_and(|at| clock::monotonic_now() - at >= length);
         self.ended.is_some() || self.length.is_some_and(over)
     }
 
     /// Stops measuring: the end of the program is not its work.
     pub fn finish(&mut self, place: &mut SeriesPlace<'_>) -> Vec<Finding> {
         let Some(began) = self.began else { return Vec::new() };
-        let now = clock::monotonic();
+        let now = clock::monotonic_now();
         self.reached_end = match (&self.ended, self.length) {
             (None, Some(length)) => now - began >= length,
             (Some(_), length) => length.is_none(),
@@ -295,10 +296,10 @@ impl ProgramRun {
         findings.extend(self.early_end(&subject, began));
         if let Some(why) = &self.nothing_found {
             let (message, seen) = why.split_once('\n').unwrap_or((why, ""));
-            let seen: Vec<&str> = seen.lines().map(str::trim).collect();
+            let seen_lines: Vec<&str> = seen.lines().map(str::trim).collect();
             let finding =
                 Finding::new("program-without-cycles", Severity::Bad, subject, message.to_owned());
-            findings.push(finding.evidence(seen.join("; ")).remedy(
+            findings.push(finding.with_evidence(seen_lines.join("; ")).with_remedy(
                 "measure for longer, or see docs/attach.md for what a cycle is; stderr = \"FILE\" \
                  keeps what the program complains about",
             ));
@@ -308,16 +309,16 @@ impl ProgramRun {
 
     fn early_end(&self, subject: &str, began: MonotonicNs) -> Option<Finding> {
         let end = self.ended.as_ref()?;
-        let ran = (end.at - began).readable();
+        let ran = (end.at - began).to_readable();
         let (severity, message) = match self.length {
             Some(length) => (
                 Severity::Bad,
-                format!("the program {} after {ran} of {}", end.how, length.readable()),
+                format!("the program {} after {ran} of {}", end.how, length.to_readable()),
             ),
             None if end.success => return None,
             None => (Severity::Warning, format!("the program {} after {ran}", end.how)),
         };
-        Some(Finding::new("program-ended", severity, subject, message).remedy(
+        Some(Finding::new("program-ended", severity, subject, message).with_remedy(
             "stdout = \"FILE\" and stderr = \"FILE\" keep what it prints; without a `duration` the \
              measure lasts as long as the program",
         ))
@@ -335,13 +336,13 @@ impl ProgramRun {
     pub fn terminate(&mut self) {
         match &mut self.source {
             ProcessSource::Command { pid: Some(pid), .. } => {
-                self.end_requested = Some(clock::monotonic());
-                let _ = children::send(-*pid, libc::SIGTERM);
+                self.end_requested = Some(clock::monotonic_now());
+                let _ = children::send_signal(-*pid, libc::SIGTERM);
             }
             ProcessSource::Command { pid: None, .. } => {}
             ProcessSource::Target(_, started) => {
-                let command = started.take().and_then(Started::end);
-                self.command = command.and_then(Command::ended).or(self.command);
+                let command = started.take().and_then(Started::end_command);
+                self.command = command.and_then(Command::into_end).or(self.command);
             }
         }
     }
@@ -353,10 +354,10 @@ impl ProgramRun {
     }
 
     /// Whether the program did what was requested.
-    pub fn evidence(&self) -> ProgramEvidence {
+    pub(crate) fn to_evidence(&self) -> ProgramEvidence {
         ProgramEvidence {
             name: self.name.clone(),
-            series: self.cycles.views().map(|view| view.meta.name.clone()).collect(),
+            series: self.cycles.series_views().map(|view| view.meta.name.clone()).collect(),
             has_end: self.length.is_some() || self.own_end().is_some(),
             reached_end: self.reached_end,
             ended: self.own_end().map(|end| end.how.clone()),
@@ -370,15 +371,15 @@ impl ProgramRun {
     }
 
     /// The losses that no series counts.
-    pub fn missing(&self) -> Option<Missing> {
+    pub(crate) fn uncounted_losses(&self) -> Option<Missing> {
         let count = self.cycles.lost_of_unknown();
         (count > 0).then_some(Missing::Lost { count, at_least: false })
     }
 
     /// The program's threads as measures of the bundle.
-    pub fn measures(&self) -> impl Iterator<Item = MeasureMeta> {
-        let cost = self.cycles.cost().filter(|_| !self.is_attached);
-        self.cycles.measures().map(move |mut measure| {
+    pub(crate) fn measure_metas(&self) -> impl Iterator<Item = MeasureMeta> {
+        let cost = self.cycles.describe_cost().filter(|_| !self.is_attached);
+        self.cycles.measure_metas().map(move |mut measure| {
             measure.parameters.extend(self.cycles.options().details.clone());
             measure.parameters.extend(cost.clone().map(|cost| ("cost".to_owned(), cost)));
             measure
@@ -398,12 +399,12 @@ fn is_failure(end: &ProgramEnd, is_attached: bool) -> bool {
 
 /// Tasks killed by the OOM killer.
 fn oom_kills() -> Option<u64> {
-    let text = Root::system().read("/proc/vmstat").ok()?;
+    let text = Root::from_system().read("/proc/vmstat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
 /// An error of a program; an attached one needs no name, as there is only one.
-fn named(name: &str, is_attached: bool, why: &str) -> String {
+fn name_error(name: &str, is_attached: bool, why: &str) -> String {
     if is_attached { why.to_owned() } else { format!("{name}: {why}") }
 }
 

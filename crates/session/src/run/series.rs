@@ -38,13 +38,15 @@ impl SeriesRun {
     }
 
     /// Takes its samples from here from now on.
-    pub fn begin(&mut self, source: SampleSource, keep_samples: bool) {
-        self.collector =
-            Some(SeriesCollector::new(source, keep_samples || self.account.known().is_some()));
+    pub(crate) fn begin_collecting(&mut self, source: SampleSource, keep_samples: bool) {
+        self.collector = Some(SeriesCollector::new(
+            source,
+            keep_samples || self.account.known_value().is_some(),
+        ));
     }
 
     /// The state that its samples are broken down with, if they are.
-    pub(crate) fn joining(&mut self) -> Option<&mut Joining> {
+    pub(crate) fn joining_mut(&mut self) -> Option<&mut Joining> {
         match &mut self.account {
             Fact::Known(joining) => Some(joining),
             _ => None,
@@ -53,16 +55,20 @@ impl SeriesRun {
 
     /// The series for the flight recorder, in this phase; before its first sample. `None` if the
     /// thread is unknown.
-    pub fn watched(&self, phase: &str, source: &SampleSource) -> Option<WatchedSeries> {
+    pub(crate) fn watched_series(
+        &self,
+        phase: &str,
+        source: &SampleSource,
+    ) -> Option<WatchedSeries> {
         let meta = &self.kept.meta;
-        let own = Tid(meta.tid.and_then(|tid| u32::try_from(tid).ok())?);
+        let own_tid = Tid(meta.tid.and_then(|tid| u32::try_from(tid).ok())?);
         let kind = WorkloadKind::from_word(&meta.workload)?;
         Some(WatchedSeries {
             phase: phase.to_owned(),
             series: meta.name.clone(),
             whose: match kind.sampled_by() {
                 SampledBy::Helpers => SampleTask::RunsAtEnd,
-                SampledBy::Thread | SampledBy::Kernel => SampleTask::Thread(own),
+                SampledBy::Thread | SampledBy::Kernel => SampleTask::Thread(own_tid),
             },
             clock: meta.clock,
             waited: match kind {
@@ -92,31 +98,31 @@ impl SeriesRun {
             self.kept.state.data.unfinished = None;
         }
         fresh.into_iter().for_each(|recent| self.kept.came_in(recent));
-        self.keep();
+        self.store_samples();
     }
 
     /// Checks for an overdue sample: `None` if its thread has ended, or is not periodic.
-    pub fn look(&mut self, has_ended: bool) -> Option<Nanos> {
+    pub(crate) fn check_overdue(&mut self, has_ended: bool) -> Option<Nanos> {
         let timer = self.kept.meta.workload == TIMER_WORKLOAD && !has_ended;
-        let now = clock::now(self.kept.meta.clock);
+        let now = clock::read_clock(self.kept.meta.clock);
         let data = &mut self.kept.state.data;
         let collector = self.collector.as_ref().filter(|_| timer);
-        data.unfinished = collector.and_then(|collector| collector.overdue(data, now));
+        data.unfinished = collector.and_then(|collector| collector.overdue_sample(data, now));
         data.unfinished.map(|one| one.at_least)
     }
 
     /// Moves samples and windows to the log.
-    fn keep(&mut self) {
+    fn store_samples(&mut self) {
         let Some(collector) = &mut self.collector else { return };
         let (kept, account) = (&mut self.kept, &mut self.account);
         let mut appended = true;
         collector.take_samples(|samples| {
             if let Fact::Known(joining) = account {
-                joining.samples(samples);
+                joining.add_samples(samples);
             }
-            appended = kept.append(samples);
+            appended = kept.append_samples(samples);
         });
-        if !appended && account.known().is_none() {
+        if !appended && account.known_value().is_none() {
             collector.keep_no_samples();
         }
         kept.append_windows(collector.take_windows());
@@ -143,9 +149,9 @@ impl SeriesRun {
         if let Some(collector) = &mut self.collector {
             let data = &mut self.kept.state.data;
             collector.finish(data);
-            self.kept.state.digest = Some(collector.digest(data));
+            self.kept.state.digest = Some(collector.sample_digest(data));
         }
-        self.keep();
+        self.store_samples();
         if let Some(usage) = usage {
             self.kept.state.usage = Fact::Known(ThreadUsage {
                 minor_faults: usage.minor_faults,
@@ -159,27 +165,31 @@ impl SeriesRun {
 }
 
 /// The findings about how the thread could be prepared.
-pub fn findings(subject: &str, thread: &ThreadPlan, prepared: &PreparedThread) -> Vec<Finding> {
+pub(crate) fn preparation_findings(
+    subject: &str,
+    thread: &ThreadPlan,
+    prepared: &PreparedThread,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(why) = &prepared.refused {
         let message = format!(
             "{} was refused; it ran as {}",
-            mapping::scheduling(thread.scheduling),
+            mapping::to_scheduling(thread.scheduling),
             prepared.scheduling
         );
         let finding = Finding::new("scheduling-refused", Severity::Bad, subject, message);
         let rights = status::read().ok().and_then(|status| Capabilities::parse(&status));
-        let may = rights.is_some_and(|rights| rights.has(Capability::SysNice));
+        let may = rights.is_some_and(|rights| rights.has_capability(Capability::SysNice));
         let remedy = of_refusal(why, thread.scheduling.policy(), may).map(str::to_owned);
-        findings.push(finding.evidence(format!("sched_setattr: {why}")).remedy_by(remedy));
+        findings.push(finding.with_evidence(format!("sched_setattr: {why}")).remedy_by(remedy));
     }
     if let Some(why) = &prepared.unlocked {
         let message = "the memory of the measuring thread could not be locked";
         let finding = Finding::new("memory-not-locked", Severity::Warning, subject, message);
         findings.push(
             finding
-                .evidence(format!("mlock: {why}"))
-                .remedy("raise RLIMIT_MEMLOCK or grant CAP_IPC_LOCK"),
+                .with_evidence(format!("mlock: {why}"))
+                .with_remedy("raise RLIMIT_MEMLOCK or grant CAP_IPC_LOCK"),
         );
     }
     findings

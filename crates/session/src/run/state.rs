@@ -64,8 +64,8 @@ impl Run<'_> {
             let finding = Finding::new("controller-not-bound", Severity::Advice, "system", message);
             self.findings.push(
                 finding
-                    .evidence(why.to_string())
-                    .remedy("set cpus = … to CPUs that this process is allowed to use"),
+                    .with_evidence(why.to_string())
+                    .with_remedy("set cpus = … to CPUs that this process is allowed to use"),
             );
         }
     }

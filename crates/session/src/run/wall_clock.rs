@@ -15,31 +15,31 @@ pub struct WallClock {
 
 impl WallClock {
     pub fn new() -> WallClock {
-        WallClock { offset: offset() }
+        WallClock { offset: read_offset() }
     }
 
     /// The step since the last look, if any. To be called at least each second.
-    pub fn stepped(&mut self) -> Option<Nanos> {
-        let now = offset()?;
+    pub(crate) fn detect_step(&mut self) -> Option<Nanos> {
+        let now = read_offset()?;
         let before = self.offset.replace(now)?;
         ((now - before).abs() > STEP).then_some(Nanos(now - before))
     }
 }
 
-fn offset() -> Option<i64> {
-    let before = clock::monotonic().ns();
-    let wall = clock::now(Clock::Realtime).ns();
-    let after = clock::monotonic().ns();
+fn read_offset() -> Option<i64> {
+    let before = clock::monotonic_now().ns();
+    let wall = clock::read_clock(Clock::Realtime).ns();
+    let after = clock::monotonic_now().ns();
     (after - before < CLOSE).then_some(wall - before)
 }
 
 /// The finding about a step.
-pub fn finding(phase: &str, step: Nanos) -> Finding {
+pub(crate) fn step_finding(phase: &str, step: Nanos) -> Finding {
     let message = "the wall clock was set while latencies were measured on it: some latencies and \
                    missed periods result from that";
     Finding::new("clock-set", Severity::Bad, phase, message)
-        .evidence(format!("CLOCK_REALTIME moved by {step} against CLOCK_MONOTONIC"))
-        .remedy(
+        .with_evidence(format!("CLOCK_REALTIME moved by {step} against CLOCK_MONOTONIC"))
+        .with_remedy(
             "stop time services (chronyd, systemd-timesyncd) while measuring, or measure on \
              CLOCK_MONOTONIC",
         )

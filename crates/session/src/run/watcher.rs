@@ -22,12 +22,12 @@ pub struct Snapshot<'a> {
 
 /// A watcher of a run.
 pub trait RunWatcher {
-    fn watches(&self) -> bool {
+    fn is_watching(&self) -> bool {
         true
     }
     /// Shows a step before the first phase.
-    fn preparing(&mut self, _what: &str) {}
-    fn refresh(&mut self, snapshot: &Snapshot);
+    fn show_preparation(&mut self, _what: &str) {}
+    fn show_snapshot(&mut self, snapshot: &Snapshot);
     /// Called at the end of the run: restores the terminal.
-    fn end(&mut self) {}
+    fn on_run_end(&mut self) {}
 }

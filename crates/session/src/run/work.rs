@@ -21,7 +21,7 @@ pub(super) fn is_counted(load: &LoadPlan) -> bool {
 }
 
 /// The text of this file, which is then removed.
-pub(super) fn take(file: &Path) -> Fact<Vec<LoadWork>> {
+pub(super) fn take_work(file: &Path) -> Fact<Vec<LoadWork>> {
     let text = read(file);
     let _ = fs::remove_file(file);
     match text.map(|text| parse(&text)) {
@@ -47,7 +47,7 @@ fn read(file: &Path) -> std::io::Result<String> {
 /// runs, summed (stress-ng.c, stress_metrics_dump). Its rate has more digits than its time, which
 /// has two: the time follows from the rate.
 fn parse(text: &str) -> Vec<LoadWork> {
-    let mut all: Vec<LoadWork> = Vec::new();
+    let mut all_work: Vec<LoadWork> = Vec::new();
     for line in text.lines() {
         let Some((_, row)) = line.split_once("] ") else { continue };
         let words: Vec<&str> = row.split_ascii_whitespace().collect();
@@ -62,13 +62,13 @@ fn parse(text: &str) -> Vec<LoadWork> {
             continue;
         }
         let run = LoadWork { what: what.to_owned(), operations, seconds, runs: 1 };
-        match all.iter().position(|known| known.what == run.what) {
-            Some(known) => all[known].add(&run),
-            None if all.len() < STRESSORS => all.push(run),
+        match all_work.iter().position(|known| known.what == run.what) {
+            Some(known) => all_work[known].add(&run),
+            None if all_work.len() < STRESSORS => all_work.push(run),
             None => {}
         }
     }
-    all
+    all_work
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ struct WrittenFiles {
 }
 
 impl WrittenFiles {
-    fn keep(&self, writer: Result<SeriesWriter, BundleError>) {
+    fn set_writer(&self, writer: Result<SeriesWriter, BundleError>) {
         match writer {
             Ok(mut writer) => {
                 writer.wait_before_writing(pace::between_samples);
@@ -50,8 +50,8 @@ impl WrittenFiles {
 impl SeriesFiles {
     /// The files of this writer.
     pub fn new(writer: SeriesWriter, saver: &Saver) -> SeriesFiles {
-        let files = SeriesFiles::uncreated(writer.room(), saver);
-        files.written.keep(Ok(writer));
+        let files = SeriesFiles::without_files(writer.samples_left(), saver);
+        files.written.set_writer(Ok(writer));
         files
     }
 
@@ -63,29 +63,29 @@ impl SeriesFiles {
         (keep, log_limit): (u64, Option<u64>),
         saver: &Saver,
     ) -> SeriesFiles {
-        let files = SeriesFiles::uncreated(keep, saver);
+        let files = SeriesFiles::without_files(keep, saver);
         let written = Arc::clone(&files.written);
-        saver.put(0, move || {
+        saver.put_job(0, move || {
             let begun = place.begin_series(number, &meta, keep).and_then(|mut writer| {
-                log_limit.map_or(Ok(()), |limit| writer.rotate(limit)).map(|()| writer)
+                log_limit.map_or(Ok(()), |limit| writer.begin_rotation(limit)).map(|()| writer)
             });
-            written.keep(begun);
+            written.set_writer(begun);
         });
         files
     }
 
-    fn uncreated(room: u64, saver: &Saver) -> SeriesFiles {
+    fn without_files(room: u64, saver: &Saver) -> SeriesFiles {
         let (saver, written) = (saver.clone(), Arc::default());
         SeriesFiles { saver, written, room, rotates: room == u64::MAX, unsaved: 0 }
     }
 
-    fn put(
+    fn put_write(
         &self,
         bytes: usize,
         write: impl FnOnce(&mut SeriesWriter) -> Result<(), BundleError> + Send + 'static,
     ) {
         let written = Arc::clone(&self.written);
-        self.saver.put(bytes, move || {
+        self.saver.put_job(bytes, move || {
             let Ok(mut writer) = written.writer.lock() else { return };
             if let Some(Err(why)) = writer.as_mut().map(write) {
                 let _ = written.trouble.set(why);
@@ -100,17 +100,17 @@ impl SeriesFiles {
         append: impl FnOnce(&mut SeriesWriter) -> Result<(), BundleError> + Send + 'static,
     ) {
         let written = Arc::clone(&self.written);
-        self.put(bytes, move |writer| match written.trouble.get() {
+        self.put_write(bytes, move |writer| match written.trouble.get() {
             None => append(writer),
             Some(_) => Ok(()),
         });
     }
 
     /// Appends samples to the log within its bound; counts those that find no room with the saver.
-    pub fn append(&mut self, samples: &[Sample]) {
+    pub fn append_samples(&mut self, samples: &[Sample]) {
         let samples =
             &samples[..samples.len().min(usize::try_from(self.room).unwrap_or(usize::MAX))];
-        if samples.is_empty() || self.trouble().is_some() {
+        if samples.is_empty() || self.write_error().is_some() {
             return;
         }
         if !self.rotates {
@@ -126,7 +126,7 @@ impl SeriesFiles {
             return;
         }
         copied.extend_from_slice(samples);
-        self.append_to_log(bytes, move |writer| writer.append(&copied));
+        self.append_to_log(bytes, move |writer| writer.append_samples(&copied));
     }
 
     pub fn append_window(&self, window: SampleWindow) {
@@ -137,28 +137,28 @@ impl SeriesFiles {
 
     pub fn append_line(&self, line: SampleLine) {
         if self.saver.has_room(SMALL) {
-            self.put(SMALL, move |writer| writer.append_line(&line));
+            self.put_write(SMALL, move |writer| writer.append_line(&line));
         }
     }
 
     /// Saves the statistics, with the length of the log in which they are saved.
-    pub fn save(
+    pub(crate) fn save_state(
         &self,
         mut state: SeriesState,
         save: fn(&mut SeriesWriter, &SeriesState) -> Result<(), BundleError>,
     ) {
-        self.put(0, move |writer| {
-            (state.samples_kept, state.log_bytes) = (writer.kept(), writer.log_bytes());
+        self.put_write(0, move |writer| {
+            (state.samples_kept, state.log_bytes) = (writer.kept_count(), writer.log_bytes());
             save(writer, &state)
         });
     }
 
     pub fn write_meta(&self, meta: SeriesMeta) {
-        self.put(0, move |writer| writer.write_meta(&meta));
+        self.put_write(0, move |writer| writer.write_meta(&meta));
     }
 
     pub fn write_account(&self, account: Fact<SeriesAccount>) {
-        self.put(0, move |writer| {
+        self.put_write(0, move |writer| {
             pace::between_samples();
             writer.write_account(&account)
         });
@@ -170,17 +170,17 @@ impl SeriesFiles {
     }
 
     /// The number of samples in the log and its bytes, unless it is being written.
-    pub fn log(&self) -> Option<(u64, u64)> {
+    pub(crate) fn log_size(&self) -> Option<(u64, u64)> {
         let writer = self.written.writer.try_lock().ok()?;
-        writer.as_ref().map(|writer| (writer.kept(), writer.log_bytes()))
+        writer.as_ref().map(|writer| (writer.kept_count(), writer.log_bytes()))
     }
 
-    pub(crate) fn unsaved(&self) -> u64 {
+    pub(crate) fn unsaved_count(&self) -> u64 {
         self.unsaved
     }
 
     /// The first error.
-    pub fn trouble(&self) -> Option<&BundleError> {
+    pub(crate) fn write_error(&self) -> Option<&BundleError> {
         self.written.trouble.get()
     }
 }

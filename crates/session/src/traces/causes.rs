@@ -5,10 +5,12 @@ use punctual_core::cycle::{Cycle, WokenBy};
 use punctual_core::event::Tid;
 use punctual_core::{CauseKind, Event, MonotonicNs};
 use punctual_explain::cycles::stream::{CycleStream, ShownKinds, StreamResult, SyscallNumbers};
-use punctual_explain::explain::{Cause, CpuMode, Explanation, LatencyInterval, StartKind, explain};
+use punctual_explain::explain::{
+    Cause, CpuMode, Explanation, LatencyInterval, StartKind, explain_sample,
+};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
-use punctual_report::sentence::explain::paragraph;
+use punctual_report::sentence::explain::sample_paragraph;
 use punctual_traces::Trace;
 
 const NOT_THROTTLED: &str = include_str!("../../../traces/tests/data/not-throttled.txt");
@@ -26,7 +28,7 @@ struct TraceCase {
     cycles: Vec<Cycle>,
 }
 
-fn case(trace: &str, tid: u32, kind: StartKind, due: i64, woke: i64) -> TraceCase {
+fn case_from_us(trace: &str, tid: u32, kind: StartKind, due: i64, woke: i64) -> TraceCase {
     case_of(trace.as_bytes().to_vec(), tid, kind, (due * 1_000, woke * 1_000))
 }
 
@@ -38,18 +40,21 @@ fn case_of(trace: Vec<u8>, tid: u32, kind: StartKind, (due, woke): (i64, i64)) -
     let cpu = events.iter().rfind(|event| event.tid.0 == tid && event.at <= woke);
     let cpu = cpu.map_or(Event::NO_CPU, |event| event.cpu);
     let interval = LatencyInterval { tid: Tid(tid), cpu, due, woke, kind };
-    let coverage = Coverage::of(&facts.recorded, &facts.names);
-    let explanation = explain(interval, &events, &coverage, &Gaps::default());
+    let coverage = Coverage::from_recording(&facts.recorded, &facts.names);
+    let explanation = explain_sample(interval, &events, &coverage, &Gaps::default());
     assert!(explanation.adds_up(), "{explanation:#?}");
-    let sentences = paragraph(&explanation, &facts.names, &events);
-    let shown = ShownKinds::of_recording(&facts.recorded, &facts.names).expect("switches");
-    let mut stream =
-        CycleStream::new(SyscallNumbers::of(&facts.names.syscalls), shown, Gaps::default());
+    let sentences = sample_paragraph(&explanation, &facts.names, &events);
+    let shown_kinds = ShownKinds::of_recording(&facts.recorded, &facts.names).expect("switches");
+    let mut stream = CycleStream::new(
+        SyscallNumbers::from_names(&facts.names.syscalls),
+        shown_kinds,
+        Gaps::default(),
+    );
     let (mut cycle, mut cycles) = (None, Vec::new());
     for event in &events {
         stream.push(event, &mut |found| match found {
             StreamResult::Cycle(one) if one.tid == tid => {
-                assert_eq!(one.split().sum(), one.response_time());
+                assert_eq!(one.total_split().total_time(), one.response_time());
                 cycles.push(one);
                 if one.release <= due && due < one.again {
                     cycle = Some(one);
@@ -63,16 +68,16 @@ fn case_of(trace: Vec<u8>, tid: u32, kind: StartKind, (due, woke): (i64, i64)) -
 
 impl TraceCase {
     /// The time of a cause, in microseconds: in the explanation, and in the cycle.
-    fn both(&self, part: CauseKind) -> (i64, i64) {
+    fn cause_times(&self, part: CauseKind) -> (i64, i64) {
         let parts = self.explanation.parts.iter();
         let parts = parts.filter(|of| of.cause.kind() == part);
-        let cycle = self.cycle.map_or(0, |cycle| cycle.split().of(part).ns());
-        (parts.map(|part| part.span().ns()).sum::<i64>() / 1_000, cycle / 1_000)
+        let cycle = self.cycle.map_or(0, |cycle| cycle.total_split().time_of(part).ns());
+        (parts.map(|part| part.duration().ns()).sum::<i64>() / 1_000, cycle / 1_000)
     }
 
-    fn of(&self, cause: &str) -> i64 {
+    fn time_of_cause(&self, cause: &str) -> i64 {
         let parts = self.explanation.parts.iter().filter(|part| part.cause.id() == cause);
-        parts.map(|part| part.span().ns()).sum::<i64>() / 1_000
+        parts.map(|part| part.duration().ns()).sum::<i64>() / 1_000
     }
 }
 
@@ -91,16 +96,17 @@ fn real_time(text: &str) -> String {
 fn a_migration_to_an_idle_cpu_is_not_throttling() {
     for (text, idle) in [(NOT_THROTTLED, 5_237), (BUSY_CPU, 40)] {
         for text in [text.to_owned(), real_time(text)] {
-            let case = case(&text, 28_773, StartKind::Interval, 38_456_580_002, 38_456_640_237);
-            assert_eq!(case.both(CauseKind::Throttled), (0, 0), "{}", case.sentences);
-            assert_eq!(case.of("migration"), 0, "{}", case.sentences);
+            let case =
+                case_from_us(&text, 28_773, StartKind::Interval, 38_456_580_002, 38_456_640_237);
+            assert_eq!(case.cause_times(CauseKind::Throttled), (0, 0), "{}", case.sentences);
+            assert_eq!(case.time_of_cause("migration"), 0, "{}", case.sentences);
             let queued = 60_235 - idle;
             // The cycle includes the wake-up in progress, too.
-            let both = case.both(CauseKind::Runqueue);
-            assert_eq!(both, (queued, queued + 2), "{}", case.sentences);
+            let cause_times = case.cause_times(CauseKind::Runqueue);
+            assert_eq!(cause_times, (queued, queued + 2), "{}", case.sentences);
             // In cycles it may have been an interrupt, which is not recorded here.
-            assert_eq!(case.both(CauseKind::IdleExit), (idle, 0), "{}", case.sentences);
-            assert_eq!(case.both(CauseKind::Unknown), (0, idle), "{}", case.sentences);
+            assert_eq!(case.cause_times(CauseKind::IdleExit), (idle, 0), "{}", case.sentences);
+            assert_eq!(case.cause_times(CauseKind::Unknown), (0, idle), "{}", case.sentences);
         }
     }
 }
@@ -116,54 +122,63 @@ fn an_unrecorded_migration_is_not_throttling() {
     lines.sort_by_key(|line| line.split(']').nth(1).and_then(|at| at.trim().split(':').next()));
     let text = lines.join("\n") + "\n";
     for text in [text.clone(), real_time(&text)] {
-        let case = case(&text, 28_773, StartKind::Interval, 38_456_580_002, 38_456_640_237);
-        assert_eq!(case.both(CauseKind::Throttled), (0, 0), "{}", case.sentences);
-        assert_eq!(case.of("unknown"), 20_237, "{}", case.sentences);
+        let case = case_from_us(&text, 28_773, StartKind::Interval, 38_456_580_002, 38_456_640_237);
+        assert_eq!(case.cause_times(CauseKind::Throttled), (0, 0), "{}", case.sentences);
+        assert_eq!(case.time_of_cause("unknown"), 20_237, "{}", case.sentences);
     }
 }
 
 /// Removes lines that contain any of these.
-fn without(text: &str, any: &[&str]) -> String {
+fn remove_lines(text: &str, any: &[&str]) -> String {
     let kept = text.lines().filter(|line| !any.iter().any(|of| line.contains(of)));
     kept.map(|line| format!("{line}\n")).collect()
 }
 
 #[test]
 fn the_context_switch_is_bounded_by_an_event_inside_or_by_the_return_of_the_call() {
-    let of = |text: &str| case(text, 2_866_344, StartKind::Timer, 17_000_012_000, 17_000_012_072);
-    let inside = of(SWITCH);
-    assert_eq!(inside.both(CauseKind::Switch), (63, 63), "{}", inside.sentences);
+    let case_of_text = |text: &str| {
+        case_from_us(text, 2_866_344, StartKind::Timer, 17_000_012_000, 17_000_012_072)
+    };
+    let inside = case_of_text(SWITCH);
+    assert_eq!(inside.cause_times(CauseKind::Switch), (63, 63), "{}", inside.sentences);
     assert!(
         inside.sentences.contains("context switch to it, until tlb_flush"),
         "{}",
         inside.sentences
     );
-    assert!(inside.of("self") <= 4, "{}", inside.sentences);
-    let bounded = of(&without(SWITCH, &["tlb_flush"]));
-    assert_eq!(bounded.both(CauseKind::Switch), (64, 64), "{}", bounded.sentences);
+    assert!(inside.time_of_cause("self") <= 4, "{}", inside.sentences);
+    let bounded = case_of_text(&remove_lines(SWITCH, &["tlb_flush"]));
+    assert_eq!(bounded.cause_times(CauseKind::Switch), (64, 64), "{}", bounded.sentences);
     assert!(
         bounded.sentences.contains("up to the return of clock_nanosleep()"),
         "{}",
         bounded.sentences
     );
     // Without a bound it is unknown, and no switch of the others has such a part.
-    let unknown = of(&without(SWITCH, &["tlb_flush", "sys_exit", "sys_enter", "user_e"]));
-    assert_eq!(unknown.both(CauseKind::Switch), (0, 0), "{}", unknown.sentences);
+    let unknown =
+        case_of_text(&remove_lines(SWITCH, &["tlb_flush", "sys_exit", "sys_enter", "user_e"]));
+    assert_eq!(unknown.cause_times(CauseKind::Switch), (0, 0), "{}", unknown.sentences);
     let unsure = Cause::OwnExecution { mode: CpuMode::Unknown };
     assert!(unknown.explanation.parts.iter().any(|part| part.cause == unsure));
-    let usual = case(SWITCH, 2_866_344, StartKind::Timer, 17_000_011_000, 17_000_011_008);
-    assert_eq!(usual.both(CauseKind::Switch), (1, 1), "{}", usual.sentences);
+    let usual = case_from_us(SWITCH, 2_866_344, StartKind::Timer, 17_000_011_000, 17_000_011_008);
+    assert_eq!(usual.cause_times(CauseKind::Switch), (1, 1), "{}", usual.sentences);
 }
 
 #[test]
 fn a_late_timer_is_a_cpu_stall_only_if_interrupts_were_enabled() {
-    let of = |text: &str| case(text, 77, StartKind::Timer, 700_012_000, 700_012_715);
-    let known = of(STALLED);
-    assert_eq!(known.both(CauseKind::TimerIrqDelay), (709, 709), "{}", known.sentences);
+    let case_of_text =
+        |text: &str| case_from_us(text, 77, StartKind::Timer, 700_012_000, 700_012_715);
+    let stalled_case = case_of_text(STALLED);
+    assert_eq!(
+        stalled_case.cause_times(CauseKind::TimerIrqDelay),
+        (709, 709),
+        "{}",
+        stalled_case.sentences
+    );
     let says = "interrupts disabled or the CPU stalled, not known which (interrupts were enabled \
                 50.0 µs before it was due, in igb_set_rx_mode+0x4f8/0x5a0); a stall is likely";
-    assert!(known.sentences.contains(says), "{}", known.sentences);
-    let disabled = of(&STALLED.replace(" b...3 ", " d...3 "));
+    assert!(stalled_case.sentences.contains(says), "{}", stalled_case.sentences);
+    let disabled = case_of_text(&STALLED.replace(" b...3 ", " d...3 "));
     assert!(!disabled.sentences.contains("enabled"), "{}", disabled.sentences);
     assert!(disabled.sentences.contains("not known which"), "{}", disabled.sentences);
     let late = "              ip-4931 [001] d..h3  700.012709: local_timer_entry";
@@ -172,8 +187,13 @@ fn a_late_timer_is_a_cpu_stall_only_if_interrupts_were_enabled() {
     };
     // Enabled on both sides of the expiry.
     let after = line("b...3", "012400", "kfree: call_site=igb_set_rx_mode+0x510/0x5a0 ptr=0");
-    let both = of(&STALLED.replace(late, &after));
-    assert_eq!((both.of("cpu-stall"), both.of("timer-irq-delay")), (709, 0), "{}", both.sentences);
+    let bounded_case = case_of_text(&STALLED.replace(late, &after));
+    assert_eq!(
+        (bounded_case.time_of_cause("cpu-stall"), bounded_case.time_of_cause("timer-irq-delay")),
+        (709, 0),
+        "{}",
+        bounded_case.sentences
+    );
     // Sections with disabled interrupts are recorded: one was open, or none was.
     let kmalloc = "              ip-4931 [001] b...3  700.011950: kmalloc";
     let section = |events: &[(&str, &str)]| {
@@ -183,11 +203,11 @@ fn a_late_timer_is_a_cpu_stall_only_if_interrupts_were_enabled() {
         });
         STALLED.replace(kmalloc, &format!("{}{kmalloc}", lines.collect::<String>()))
     };
-    let open = of(&section(&[("011940", "irq_disable")]));
+    let open = case_of_text(&section(&[("011940", "irq_disable")]));
     let says = "with interrupts disabled, in igb_update_phy_info+0x1f/0x40";
     assert!(open.sentences.contains(says), "{}", open.sentences);
-    let closed = of(&section(&[("011930", "irq_disable"), ("011940", "irq_enable")]));
-    assert_eq!(closed.of("cpu-stall"), 709, "{}", closed.sentences);
+    let closed = case_of_text(&section(&[("011930", "irq_disable"), ("011940", "irq_enable")]));
+    assert_eq!(closed.time_of_cause("cpu-stall"), 709, "{}", closed.sentences);
 }
 
 /// cyclictest at priority 80 beside the task `visitor` at 95, recorded by perf without system calls
@@ -200,16 +220,16 @@ fn cycles_are_found_without_system_calls_and_the_longest_is_that_of_cyclictest()
     const VISITOR: u32 = 31_467;
     let mut data = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(PACKED), &mut data).unwrap();
-    let of = |due, woke| case_of(data.clone(), CYCLICTEST, StartKind::Timer, (due, woke));
-    let cycles = of(0, 1).cycles;
+    let case_at = |due, woke| case_of(data.clone(), CYCLICTEST, StartKind::Timer, (due, woke));
+    let cycles = case_at(0, 1).cycles;
     assert!((395..=400).contains(&cycles.len()), "{}", cycles.len());
     let worst = cycles.iter().max_by_key(|cycle| cycle.wakeup_latency()).expect("a cycle");
     let late = worst.wakeup_latency().ns() / 1_000;
     assert!((1_284..=1_304).contains(&late), "{late}");
     assert_eq!(worst.by, WokenBy::Sleep);
-    let explained = of(worst.release.0, worst.returned.0);
-    let (_, of_cycle) = explained.both(CauseKind::Preempted);
-    assert!(of_cycle > late * 9 / 10, "{:?}", worst.split());
+    let explained = case_at(worst.release.0, worst.returned.0);
+    let (_, of_cycle) = explained.cause_times(CauseKind::Preempted);
+    assert!(of_cycle > late * 9 / 10, "{:?}", worst.total_split());
     assert!(worst.culprit.is_some_and(|by| VISITOR == by.tid));
     assert!(worst.culprit.is_some_and(|by| by.time.ns() / 1_000 > late * 9 / 10));
 }

@@ -1,9 +1,9 @@
 //! Traces of other tools.
 
-use super::{Converted, TraceExtent, TraceOptions, TraceReader, convert, store};
+use super::{Converted, TraceExtent, TraceOptions, TraceReader, convert_trace, store};
 use crate::cycles::CycleOptions;
 use crate::exit::Failure;
-use crate::messages::shown;
+use crate::messages::display_path;
 use punctual_bundle::import::Tool;
 use punctual_core::{CallPath, Event};
 use punctual_traces::{ReadAt, Trace, TraceError};
@@ -13,38 +13,40 @@ use std::path::{Path, PathBuf};
 
 /// Makes a bundle of another tool's trace, which is recognised by content, in `directory`, which
 /// must not exist; `-` is standard input. Its experiment is named `name`, or after the file.
-pub fn import(
+pub fn import_trace(
     path: &Path,
     directory: &Path,
     name: Option<String>,
     cycles: CycleOptions,
 ) -> Result<Converted, Failure> {
-    let mut trace = open(path)?;
+    let mut trace = open_trace(path)?;
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = name.or(stem.filter(|stem| stem != "-")).unwrap_or_else(|| "trace".to_owned());
     let origin = format!("import: {}", trace.format().word());
-    let mut converted = convert(directory, &mut trace, TraceOptions { name, origin, cycles })?;
+    let mut converted =
+        convert_trace(directory, &mut trace, TraceOptions { name, origin, cycles })?;
     if converted.none.is_some() && !converted.has_moments && is_table(path) {
-        let why = "it has figures of a kernel tracer, but no events";
-        let file = shown(path);
-        converted.none = Some(format!("{why}\nhelp: `punctual import {file}` reads the figures"));
+        let reason = "it has figures of a kernel tracer, but no events";
+        let file = display_path(path);
+        converted.none =
+            Some(format!("{reason}\nhelp: `punctual import {file}` reads the figures"));
     }
     Ok(converted)
 }
 
 /// Opens a trace, which is recognised by content; `-` is standard input.
-fn open(path: &Path) -> Result<Trace, Failure> {
+fn open_trace(path: &Path) -> Result<Trace, Failure> {
     let cannot = |why: TraceError| {
         let tool = matches!(why, TraceError::Unrecognized { .. }).then(|| tool_of(path)).flatten();
         let figures = tool.map_or(String::new(), |tool| {
-            let (tool, file) = (tool.name(), shown(path));
+            let (tool, file) = (tool.name(), display_path(path));
             format!("\nhelp: it holds figures of {tool}: `punctual import {file}` reads them")
         });
-        Failure::refused(format!("{}: {why}{figures}", shown(path)))
+        Failure::refused(format!("{}: {why}{figures}", display_path(path)))
     };
-    match metadata(path) {
+    match find_metadata(path) {
         Some(metadata) => open_ctf(&metadata).map_err(cannot),
-        None => Trace::open(file(path)?).map_err(cannot),
+        None => Trace::open(open_file(path)?).map_err(cannot),
     }
 }
 
@@ -53,8 +55,8 @@ fn open(path: &Path) -> Result<Trace, Failure> {
 /// # Errors
 /// It is no trace, or its end cannot be read.
 pub fn call_paths(path: &Path, call: &str) -> Result<Vec<CallPath>, Failure> {
-    let mut trace = open(path)?;
-    let unreadable = |why| Failure::refused(format!("{}: {why}", shown(path)));
+    let mut trace = open_trace(path)?;
+    let unreadable = |why| Failure::refused(format!("{}: {why}", display_path(path)));
     trace.by_ref().try_for_each(|event| event.map(drop)).map_err(unreadable)?;
     let call = call.replace('-', "_");
     Ok(trace.call_paths().iter().filter(|path| path.call == call).cloned().collect())
@@ -62,15 +64,15 @@ pub fn call_paths(path: &Path, call: &str) -> Result<Vec<CallPath>, Failure> {
 
 /// Whether a file is figures that look like a trace.
 fn is_table(path: &Path) -> bool {
-    punctual_bundle::import::is_tracer_table(&beginning(path))
+    punctual_bundle::import::is_tracer_table(&read_head(path))
 }
 
 /// The tool whose figures a file holds.
 fn tool_of(path: &Path) -> Option<Tool> {
-    punctual_bundle::import::tool_of(&beginning(path))
+    punctual_bundle::import::tool_of(&read_head(path))
 }
 
-fn beginning(path: &Path) -> Vec<u8> {
+fn read_head(path: &Path) -> Vec<u8> {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
     read.map_or(Vec::new(), |_| head)
@@ -80,17 +82,17 @@ fn beginning(path: &Path) -> Vec<u8> {
 const HEAD: u64 = 1 << 16;
 
 /// Whether a file is a trace in a known format.
-pub fn recognizes(path: &Path) -> bool {
+pub fn is_foreign_trace(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| Trace::open(file).is_ok())
 }
 
 /// Whether a directory is an LTTng trace.
 pub(super) fn is_of_lttng(path: &Path) -> bool {
-    metadata(path).is_some()
+    find_metadata(path).is_some()
 }
 
 /// The metadata of an LTTng trace: in the directory itself, or of the kernel in a session's.
-fn metadata(path: &Path) -> Option<PathBuf> {
+fn find_metadata(path: &Path) -> Option<PathBuf> {
     let places = ["metadata", "kernel/metadata"].map(|file| path.join(file));
     places.into_iter().find(|file| file.is_file())
 }
@@ -116,11 +118,12 @@ fn open_ctf(metadata: &Path) -> Result<Trace, TraceError> {
     Trace::open_ctf(File::open(metadata)?, streams)
 }
 
-fn file(path: &Path) -> Result<File, Failure> {
+fn open_file(path: &Path) -> Result<File, Failure> {
     if path == Path::new("-") {
-        return store::spool(&mut std::io::stdin().lock());
+        return store::spool_pipe(&mut std::io::stdin().lock());
     }
-    File::open(path).map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(path))))
+    File::open(path)
+        .map_err(|why| Failure::refused(format!("cannot read {}: {why}", display_path(path))))
 }
 
 impl TraceReader for Trace {
@@ -128,9 +131,10 @@ impl TraceReader for Trace {
         self.next().map(|event| event.map_err(|why| why.to_string()))
     }
 
-    fn about(&self) -> TraceExtent {
+    fn trace_extent(&self) -> TraceExtent {
         let facts = self.facts();
-        let seen = facts.tracepoints.into_iter().map(|(name, count)| (name, count.seen)).collect();
-        TraceExtent { recorded: facts.recorded, names: facts.names, seen }
+        let seen_counts =
+            facts.tracepoints.into_iter().map(|(name, count)| (name, count.seen)).collect();
+        TraceExtent { recorded: facts.recorded, names: facts.names, seen: seen_counts }
     }
 }

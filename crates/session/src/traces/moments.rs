@@ -1,7 +1,7 @@
 //! The moments of traces that others recorded, as `explain` finds them, with what their reports
 //! came to. Some of the recordings are of others, who published them.
 
-use super::{Converted, import};
+use super::{Converted, import_trace};
 use crate::cycles::CycleOptions;
 use crate::explanation::{self, Wanted};
 use punctual_bundle::Bundle;
@@ -11,13 +11,13 @@ use punctual_explain::explain::{Cause, Part};
 use punctual_explain::{Explained, Explanations};
 use punctual_report::answer;
 use punctual_report::remedies::Rules;
-use punctual_report::sentence::explain::paragraph;
+use punctual_report::sentence::explain::sample_paragraph;
 use std::path::{Path, PathBuf};
 
 const CYCLICTEST: &[u8] =
     include_bytes!("../../../traces/tests/data/cyclictest-without-system-calls.perf.data.gz");
 
-fn data(name: &str) -> PathBuf {
+fn data_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces/tests/data").join(name)
 }
 
@@ -28,10 +28,11 @@ struct ImportedTrace {
     converted: Converted,
 }
 
-fn made(trace: &Path) -> ImportedTrace {
+fn import_bundle(trace: &Path) -> ImportedTrace {
     let room = tempfile::tempdir().expect("a directory");
     let directory = room.path().join("bundle");
-    let converted = import(trace, &directory, None, CycleOptions::default()).expect("converted");
+    let converted =
+        import_trace(trace, &directory, None, CycleOptions::default()).expect("converted");
     let bundle = Bundle::open(&directory).expect("a bundle");
     ImportedTrace { _room: room, bundle, converted }
 }
@@ -40,25 +41,25 @@ fn of_text(text: &str) -> ImportedTrace {
     let room = tempfile::tempdir().expect("a directory");
     let path = room.path().join("trace.txt");
     std::fs::write(&path, text).expect("written");
-    made(&path)
+    import_bundle(&path)
 }
 
 impl ImportedTrace {
-    fn explained(&self, wanted: &Wanted) -> Explanations {
-        let found = explanation::open(&self.bundle, wanted).expect("explained");
+    fn explain_wanted(&self, wanted: &Wanted) -> Explanations {
+        let found = explanation::explain_samples(&self.bundle, wanted).expect("explained");
         assert!(found.samples.iter().all(Explained::adds_up));
         found
     }
 }
 
-fn us(sample: &Explained) -> i64 {
+fn latency_us(sample: &Explained) -> i64 {
     sample.explanation.latency().ns() / 1_000
 }
 
 /// The time of a cause in a sample, in ns.
-fn of(sample: &Explained, cause: &str) -> i64 {
+fn cause_time(sample: &Explained, cause: &str) -> i64 {
     let parts = sample.explanation.parts.iter().filter(|part| part.cause.id() == cause);
-    parts.map(|part| part.span().ns()).sum()
+    parts.map(|part| part.duration().ns()).sum()
 }
 
 #[test]
@@ -103,10 +104,14 @@ fn a_trace_is_explained_by_the_moment_that_it_points_at() {
         ),
     ];
     for (file, count, series, length, says) in cases {
-        let found = made(&data(file)).explained(&Wanted::default());
+        let found = import_bundle(&data_path(file)).explain_wanted(&Wanted::default());
         let first = found.samples.first().expect(file);
-        let sentences = paragraph(&first.explanation, &found.names, &first.events);
-        assert_eq!((first.series.as_str(), us(first)), (series, length), "{file}: {sentences}");
+        let sentences = sample_paragraph(&first.explanation, &found.names, &first.events);
+        assert_eq!(
+            (first.series.as_str(), latency_us(first)),
+            (series, length),
+            "{file}: {sentences}"
+        );
         assert_eq!(found.samples.len(), count, "{file}");
         for part in says {
             assert!(sentences.contains(part), "{file}: {sentences}");
@@ -119,11 +124,11 @@ fn a_trace_is_explained_by_the_moment_that_it_points_at() {
 /// The head is about the moment for which the recording was stopped, and not about all cycles.
 #[test]
 fn a_marked_moment_is_in_the_head_with_its_causes_and_what_to_do() {
-    let made = made(&data("ends-at-the-marker.txt"));
-    let summary = punctual_stats::summarize(&made.bundle);
-    let explained = explanation::of_answer(&made.bundle, &summary);
+    let imported = import_bundle(&data_path("ends-at-the-marker.txt"));
+    let summary = punctual_stats::summarize_bundle(&imported.bundle);
+    let explained = explanation::of_answer(&imported.bundle, &summary);
     let evidence = answer::AnswerEvidence { explained, replayed: None };
-    let answer = answer::of(&summary, &evidence, &Rules::default());
+    let answer = answer::build_answer(&summary, &evidence, &Rules::default());
     let delayed = answer.delayed_by.expect("its causes");
     assert_eq!((delayed.series.as_deref(), delayed.samples), (Some("cyclictest/marked"), 1));
     assert_eq!((delayed.causes[0].cause.as_str(), delayed.from), ("switch", 72_000));
@@ -133,30 +138,33 @@ fn a_marked_moment_is_in_the_head_with_its_causes_and_what_to_do() {
 
 #[test]
 fn noises_are_the_originators_of_an_osnoise_sample_and_the_rest_is_not_named() {
-    let found = made(&data("osnoise-events.txt")).explained(&Wanted::default());
+    let found = import_bundle(&data_path("osnoise-events.txt")).explain_wanted(&Wanted::default());
     let sample = &found.samples[0];
-    assert_eq!((of(sample, "runqueue"), of(sample, "task-noise")), (0, 4_740 + 20_990));
-    assert_eq!(of(sample, "irq"), 3 * 104);
-    assert_eq!(of(sample, "unknown"), 34_531 - 4_740 - 20_990 - 312);
-    let who = |place: usize| sample.explanation.parts[place].cause.who(&found.names);
+    assert_eq!(
+        (cause_time(sample, "runqueue"), cause_time(sample, "task-noise")),
+        (0, 4_740 + 20_990)
+    );
+    assert_eq!(cause_time(sample, "irq"), 3 * 104);
+    assert_eq!(cause_time(sample, "unknown"), 34_531 - 4_740 - 20_990 - 312);
+    let who = |place: usize| sample.explanation.parts[place].cause.responsible_name(&found.names);
     assert_eq!(who(1).as_deref(), Some("irq 179 dcvsh-irq-7"));
     assert_eq!(sample.explanation.moment.as_ref().map(|of| of.noises.len()), Some(5));
 }
 
-fn cyclictest() -> ImportedTrace {
+fn import_cyclictest() -> ImportedTrace {
     let room = tempfile::tempdir().expect("a directory");
     let path = room.path().join("perf.data");
     let mut file = std::fs::File::create(&path).expect("a file");
     std::io::copy(&mut flate2::read::GzDecoder::new(CYCLICTEST), &mut file).expect("unpacked");
-    made(&path)
+    import_bundle(&path)
 }
 
 /// A cycle whose end is not known has no response time: waits of 100 ms were in some of them.
 #[test]
 fn without_system_calls_the_real_time_thread_decides_and_its_longest_cycle_was_preempted() {
-    let made = cyclictest();
-    let summary = punctual_stats::summarize(&made.bundle);
-    let deciding = punctual_explain::answer::deciding(&summary).expect("a figure");
+    let imported = import_cyclictest();
+    let summary = punctual_stats::summarize_bundle(&imported.bundle);
+    let deciding = punctual_explain::answer::find_deciding(&summary).expect("a figure");
     assert_eq!(deciding.series.name, "cyclictest-2/response");
     assert!((1_284_000..1_400_000).contains(&(deciding.value as i64)));
     let series = || summary.phases[0].series.iter();
@@ -165,11 +173,11 @@ fn without_system_calls_the_real_time_thread_decides_and_its_longest_cycle_was_p
     }
     let wakeup = |one: &SeriesSummary| one.name.ends_with("/wakeup") && !one.real_time;
     assert!(series().any(|one| wakeup(one) && one.count > 10));
-    let found = made.explained(&Wanted { worst: Some(1), ..Wanted::default() });
+    let found = imported.explain_wanted(&Wanted { worst: Some(1), ..Wanted::default() });
     let worst = found.samples.iter().find(|one| one.series == deciding.series.name);
     let worst = worst.expect("a sample");
     let visitor = |part: &&Part| matches!(part.cause, Cause::Preempted { by: Tid(31_467), .. });
-    let preempted = worst.explanation.parts.iter().filter(visitor).map(|part| part.span().ns());
+    let preempted = worst.explanation.parts.iter().filter(visitor).map(|part| part.duration().ns());
     let preempted = preempted.sum::<i64>();
     assert!(preempted > worst.explanation.latency().ns() * 9 / 10, "{preempted}");
     // What else is in it is in one line.
@@ -181,41 +189,46 @@ fn without_system_calls_the_real_time_thread_decides_and_its_longest_cycle_was_p
 /// Without system calls, on a kernel that hides switches from the idle task.
 #[test]
 fn a_wake_up_and_the_cycles_of_a_thread_are_named() {
-    let made = cyclictest();
-    assert_eq!(made.converted.none, None);
+    let imported = import_cyclictest();
+    assert_eq!(imported.converted.none, None);
     let thread = |name: &str| Wanted { thread: Some(name.to_owned()), ..Wanted::default() };
-    let found = made.explained(&thread("31469"));
+    let found = imported.explain_wanted(&thread("31469"));
     let worst = &found.samples[0];
     assert!(worst.series.starts_with("cyclictest"), "{}", worst.series);
-    assert!((1_284..1_400).contains(&us(worst)), "{}", us(worst));
+    assert!((1_284..1_400).contains(&latency_us(worst)), "{}", latency_us(worst));
     // An interval of a thread by its id.
     let at = Some("4385.0..4385.1".parse().expect("an interval"));
-    let found = made.explained(&Wanted { at, ..thread("31469") });
+    let found = imported.explain_wanted(&Wanted { at, ..thread("31469") });
     assert_eq!(
-        (found.samples[0].series.as_str(), us(&found.samples[0])),
+        (found.samples[0].series.as_str(), latency_us(&found.samples[0])),
         ("cyclictest/named", 100_000)
     );
     // No such thread: those that there are.
-    let refused = explanation::open(&made.bundle, &thread("nosuch")).expect_err("refused");
-    let why = format!("{refused:?}");
-    assert!(why.contains("no thread `nosuch`") && why.contains("cyclictest (31469)"), "{why}");
+    let refused =
+        explanation::explain_samples(&imported.bundle, &thread("nosuch")).expect_err("refused");
+    let message = format!("{refused:?}");
+    assert!(
+        message.contains("no thread `nosuch`") && message.contains("cyclictest (31469)"),
+        "{message}"
+    );
 }
 
 /// Fewer than the ten cycles that are needed: the wake-ups are the moments. Where the trace ends
 /// before the thread runs, its latency is a lower bound.
 #[test]
 fn wake_ups_are_moments_and_one_that_has_not_ended_is_a_lower_bound() {
-    let whole = std::fs::read_to_string(data("not-throttled.txt")).expect("read");
+    let whole = std::fs::read_to_string(data_path("not-throttled.txt")).expect("read");
     let lines: Vec<&str> = whole.lines().collect();
     let woken =
         lines.iter().rposition(|line| line.contains("sched_waking: comm=schbench pid=28773"));
     let woken = woken.expect("a wake-up");
     let text = |to: usize| format!("{}\n", lines[woken - 8..to].join("\n"));
     let first = |text: &str| {
-        let found = of_text(text).explained(&Wanted::default());
-        let longest = found.samples.iter().max_by_key(|sample| us(sample)).expect("a wake-up");
-        let sentences = paragraph(&longest.explanation, &found.names, &longest.events);
-        (longest.series.clone(), us(longest), sentences)
+        let found = of_text(text).explain_wanted(&Wanted::default());
+        let longest =
+            found.samples.iter().max_by_key(|sample| latency_us(sample)).expect("a wake-up");
+        let sentences = sample_paragraph(&longest.explanation, &found.names, &longest.events);
+        (longest.series.clone(), latency_us(longest), sentences)
     };
     let (series, length, sentences) = first(&text(lines.len()));
     assert_eq!((series.as_str(), length), ("schbench/wake-up", 60_237), "{sentences}");
@@ -227,15 +240,16 @@ fn wake_ups_are_moments_and_one_that_has_not_ended_is_a_lower_bound() {
 
 #[test]
 fn a_trace_without_moments_says_what_it_has_and_how_to_record_more() {
-    let made = of_text("# tracer: nop\n      servo-7  [000] .....  1.000001: myriad: value=5\n");
-    assert!(!made.converted.has_moments);
-    let why = made.converted.none.expect("why there is nothing");
+    let imported =
+        of_text("# tracer: nop\n      servo-7  [000] .....  1.000001: myriad: value=5\n");
+    assert!(!imported.converted.has_moments);
+    let reason = imported.converted.none.expect("why there is nothing");
     for part in ["it has: 1 myriad", "no sched events", "recipe trace-cmd --for wakeup"] {
-        assert!(why.contains(part), "{why}");
+        assert!(reason.contains(part), "{reason}");
     }
-    let finding = made.bundle.findings.iter().find(|finding| finding.id == "no-cycles-found");
+    let finding = imported.bundle.findings.iter().find(|finding| finding.id == "no-cycles-found");
     assert!(finding.is_some_and(|finding| !finding.message.contains('\n')));
-    let table = self::made(&data("osnoise-table.txt")).converted;
+    let table = self::import_bundle(&data_path("osnoise-table.txt")).converted;
     assert!(table.none.is_some_and(|why| why.contains("punctual import")) && !table.has_moments);
 }
 
@@ -291,10 +305,10 @@ fn every_latency_tracer_states_its_moment_in_its_head() {
         ),
     ];
     for (made, series, length, says) in cases {
-        let found = made.explained(&Wanted::default());
+        let found = made.explain_wanted(&Wanted::default());
         let first = &found.samples[0];
-        let sentences = paragraph(&first.explanation, &found.names, &first.events);
-        assert_eq!((first.series.as_str(), us(first)), (series, length), "{sentences}");
+        let sentences = sample_paragraph(&first.explanation, &found.names, &first.events);
+        assert_eq!((first.series.as_str(), latency_us(first)), (series, length), "{sentences}");
         assert!(sentences.contains(says), "{sentences}");
     }
     // A tracer without latencies has no moment in such a head.
@@ -319,7 +333,7 @@ fn a_quoted_trace_of_a_latency_tracer_is_explained_as_far_as_its_lines_show() {
         (0..9).map(|at| line("d..1.", 10 + at * 10, "read_reg <-tx_chars")).collect();
     let stack =
         "      dd-70        1d..1.  110us : <stack trace>\n => uart_write\n => n_tty_write\n";
-    let many = head("irqsoff", "100 us, #11/11, CPU#1")
+    let many_polls = head("irqsoff", "100 us, #11/11, CPU#1")
         + &line("d....", 1, "_raw_spin_lock_irqsave <-uart_write")
         + &polls
         + &line("d..1.", 100, "_raw_spin_unlock_irqrestore <-uart_write")
@@ -327,7 +341,7 @@ fn a_quoted_trace_of_a_latency_tracer_is_explained_as_far_as_its_lines_show() {
     let cut = head("irqsoff", "90 us, #500/500, CPU#1")
         + &line("d..1.", 0, "lock <-uart_write")
         + &line("d..1.", 90, "unlock <-uart_write");
-    let both = head("preemptirqsoff", "100 us, #3/3, CPU#1")
+    let both_sections = head("preemptirqsoff", "100 us, #3/3, CPU#1")
         + &line("d..1.", 0, "lock <-spin")
         + &line("...1.", 20, "spin <-down_write")
         + &line(".N.1.", 100, "leave <-down_write");
@@ -336,7 +350,7 @@ fn a_quoted_trace_of_a_latency_tracer_is_explained_as_far_as_its_lines_show() {
         head("irqsoff", "10000 us, #6/6, CPU#1") + &tick + &line("d....", 10_000, "load <-tick");
     let cases: [(&str, &[&str]); 4] = [
         (
-            &many,
+            &many_polls,
             &[
                 "90.0 % of it (90.0 µs) were after 9 lines of CPU 1, from read_reg ‹ tx_chars on \
                  each time, with interrupts disabled at all.",
@@ -345,7 +359,7 @@ fn a_quoted_trace_of_a_latency_tracer_is_explained_as_far_as_its_lines_show() {
         ),
         (&cut, &["This text lacks 498 lines of the trace, perhaps from there."]),
         (
-            &both,
+            &both_sections,
             &[
                 "20.0 µs dd ran on CPU 1 with interrupts disabled",
                 "80.0 µs dd ran on CPU 1 with preemption disabled and interrupts enabled",
@@ -355,9 +369,9 @@ fn a_quoted_trace_of_a_latency_tracer_is_explained_as_far_as_its_lines_show() {
         (&coarse, &["Its clock advances by 10,000 µs at once"]),
     ];
     for (text, says) in cases {
-        let found = of_text(text).explained(&Wanted::default());
+        let found = of_text(text).explain_wanted(&Wanted::default());
         let first = &found.samples[0];
-        let sentences = paragraph(&first.explanation, &found.names, &first.events);
+        let sentences = sample_paragraph(&first.explanation, &found.names, &first.events);
         for part in says {
             assert!(sentences.contains(part), "{part}: {sentences}");
         }
@@ -375,11 +389,15 @@ fn the_stacks_of_a_wakeup_tracer_begin_behind_its_own_functions() {
                 telnetd-229       0D..3.  395us : <stack trace>\n  => __trace_stack\n  => \
                 probe_wakeup_sched_switch\n  => __schedule\n  => preempt_schedule_irq\n  => \
                 ip_finish_output2\n  => ip_output\n";
-    let found = of_text(text).explained(&Wanted::default());
+    let found = of_text(text).explain_wanted(&Wanted::default());
     let first = &found.samples[0];
-    let sentences = paragraph(&first.explanation, &found.names, &first.events);
-    assert_eq!((first.series.as_str(), us(first)), ("servo/wakeup-tracer", 400), "{sentences}");
-    assert_eq!(of(first, "non-preemptible"), 370_000, "{sentences}");
+    let sentences = sample_paragraph(&first.explanation, &found.names, &first.events);
+    assert_eq!(
+        (first.series.as_str(), latency_us(first)),
+        ("servo/wakeup-tracer", 400),
+        "{sentences}"
+    );
+    assert_eq!(cause_time(first, "non-preemptible"), 370_000, "{sentences}");
     assert!(
         sentences.contains("telnetd at that time: ip_finish_output2 < ip_output."),
         "{sentences}"
@@ -401,10 +419,10 @@ fn a_sample_of_timerlat_is_its_late_interrupt_and_the_noises_behind_it() {
                 40000 ns\n\
                 timerlat/5-35 [005] ....1.. 548.771106: <stack trace>\n => timerlat_irq\n => \
                 asm_sysvec_apic_timer_interrupt\n => delay_tsc\n => do_one_initcall\n";
-    let found = of_text(text).explained(&Wanted::default());
+    let found = of_text(text).explain_wanted(&Wanted::default());
     let first = &found.samples[0];
-    let sentences = paragraph(&first.explanation, &found.names, &first.events);
-    let figures = ["timer-irq-delay", "irq", "task-noise"].map(|cause| of(first, cause));
+    let sentences = sample_paragraph(&first.explanation, &found.names, &first.events);
+    let figures = ["timer-irq-delay", "irq", "task-noise"].map(|cause| cause_time(first, cause));
     assert_eq!(figures, [13_000, 13_000, 9_000], "{sentences}");
 }
 
@@ -436,21 +454,22 @@ fn samples_of_tracers_are_moments() {
         ),
     ];
     for (text, word, length, says) in cases {
-        let found = of_text(text).explained(&Wanted::default());
+        let found = of_text(text).explain_wanted(&Wanted::default());
         let first = &found.samples[0];
-        let sentences = paragraph(&first.explanation, &found.names, &first.events);
+        let sentences = sample_paragraph(&first.explanation, &found.names, &first.events);
         assert!(first.series.ends_with(&format!("/{word}")), "{}", first.series);
-        assert_eq!(us(first), length, "{sentences}");
+        assert_eq!(latency_us(first), length, "{sentences}");
         assert!(sentences.contains(says), "{sentences}");
     }
 }
 
 #[test]
 fn switch_records_alone_show_how_long_a_thread_was_off_the_cpu() {
-    let found = made(&data("switch-records-only.perf.data")).explained(&Wanted::default());
+    let found = import_bundle(&data_path("switch-records-only.perf.data"))
+        .explain_wanted(&Wanted::default());
     let first = &found.samples[0];
-    let sentences = paragraph(&first.explanation, &found.names, &first.events);
-    assert_eq!((first.series.as_str(), us(first)), ("sleep/off-cpu", 1_049), "{sentences}");
+    let sentences = sample_paragraph(&first.explanation, &found.names, &first.events);
+    assert_eq!((first.series.as_str(), latency_us(first)), ("sleep/off-cpu", 1_049), "{sentences}");
     assert!(sentences.contains("whether it waited or was ready is not recorded"), "{sentences}");
-    assert_eq!(of(first, "unknown"), first.explanation.latency().ns());
+    assert_eq!(cause_time(first, "unknown"), first.explanation.latency().ns());
 }

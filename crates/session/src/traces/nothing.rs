@@ -28,7 +28,7 @@ pub(super) struct Nothing {
     remedy: String,
 }
 
-pub(super) fn of(
+pub(super) fn explain_nothing(
     recorded: &Recorded,
     counts: &BTreeMap<String, u64>,
     seen: &[String],
@@ -36,18 +36,19 @@ pub(super) fn of(
 ) -> Nothing {
     let mut counts: Vec<(&String, &u64)> = counts.iter().filter(|(_, count)| **count > 0).collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let more = counts.len().saturating_sub(LISTED_TRACEPOINTS);
-    let shown =
+    let unlisted_kinds = counts.len().saturating_sub(LISTED_TRACEPOINTS);
+    let listed_counts =
         counts.iter().take(LISTED_TRACEPOINTS).map(|(name, count)| format!("{count} {name}"));
     let groups = recorded.groups.iter().map(|group| format!("the group {}", group.word()));
-    let has: Vec<String> = if counts.is_empty() { groups.collect() } else { shown.collect() };
-    let has = match (has.is_empty(), more) {
+    let has: Vec<String> =
+        if counts.is_empty() { groups.collect() } else { listed_counts.collect() };
+    let has = match (has.is_empty(), unlisted_kinds) {
         (true, _) => "no events that are known".to_owned(),
         (false, 0) => has.join(", "),
         (false, more) => format!("{} and {more} other kinds", has.join(", ")),
     };
     let question = |(groups, question, word): &(&[Group], &str, &'static str)| {
-        let absent = groups.iter().filter(|group| !recorded.covers(**group));
+        let absent = groups.iter().filter(|group| !recorded.has_group(**group));
         let absent: Vec<&str> = absent.map(|group| group.word()).collect();
         let lacks = format!("{question}: no {} events", absent.join(", "));
         (!absent.is_empty()).then_some((lacks, *word))
@@ -67,13 +68,13 @@ pub(super) fn of(
 
 impl Nothing {
     /// The same in one line.
-    pub(super) fn finding(&self) -> Finding {
+    pub(super) fn to_finding(&self) -> Finding {
         let message = format!("no thread with cycles was found; the trace has {}", self.has);
         let evidence: Vec<&String> = self.missing.iter().chain(&self.seen).collect();
         let evidence = evidence.iter().map(|line| line.replace('\n', " ")).collect::<Vec<_>>();
         let finding = Finding::new("no-cycles-found", Severity::Note, PHASE, message);
-        let finding = finding.remedy(self.remedy.clone());
-        if evidence.is_empty() { finding } else { finding.evidence(evidence.join("; ")) }
+        let finding = finding.with_remedy(self.remedy.clone());
+        if evidence.is_empty() { finding } else { finding.with_evidence(evidence.join("; ")) }
     }
 }
 

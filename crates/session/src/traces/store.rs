@@ -19,14 +19,14 @@ const BUFFERED: usize = 8 << 20;
 const SPOOLED: u64 = 8 << 30;
 
 /// Writes all events, up to where the trace breaks off. How many records each tracepoint has.
-pub(super) fn store(
+pub(super) fn store_events(
     directory: &Path,
     trace: &mut dyn TraceReader,
 ) -> Result<BTreeMap<String, u64>, Failure> {
     let begun = Recorded::without_events("a trace", MonotonicNs(0));
     let document = RecordingDocument::new(Keeps::All, begun, Names::default());
     let writer = RecordingWriter::create(directory, &document).map_err(Failure::failed)?;
-    let mut store = TraceStore::new(writer.lane(0, None));
+    let mut store = TraceStore::new(writer.new_lane(0, None));
     let mut cut_off = None;
     while let Some(event) = trace.next_event() {
         match event {
@@ -38,17 +38,17 @@ pub(super) fn store(
         }
     }
     store.flush()?;
-    let TraceExtent { mut recorded, names, seen } = trace.about();
+    let TraceExtent { mut recorded, names, seen } = trace.trace_extent();
     let is_end = |missing: &Missing| matches!(missing, Missing::End { .. });
-    let known = recorded.missing.iter().any(is_end);
-    recorded.missing.extend(cut_off.filter(|_| !known).map(|why| Missing::End { why }));
+    let is_end_known = recorded.missing.iter().any(is_end);
+    recorded.missing.extend(cut_off.filter(|_| !is_end_known).map(|why| Missing::End { why }));
     let stated = std::mem::take(&mut recorded.sources);
     for source in stated {
         if let Some(number) = source.cpu.and_then(|cpu| store.numbers.get(&cpu)) {
-            store.sources.describe(*number, source);
+            store.sources.describe_source(*number, source);
         }
     }
-    recorded.sources = store.sources.listed();
+    recorded.sources = store.sources.recorded_sources();
     let mut document = RecordingDocument::new(Keeps::All, recorded, names);
     document.complete = true;
     writer.finish(&document).map_err(Failure::failed)?;
@@ -93,7 +93,7 @@ impl TraceStore {
             });
             let lane = Some(&mut self.lane);
             self.sources
-                .append(number, Encoding::KERNEL, records, lane, &self.progress)
+                .append_records(number, Encoding::KERNEL, records, lane, &self.progress)
                 .map_err(Failure::failed)?;
             records.clear();
         }
@@ -102,14 +102,14 @@ impl TraceStore {
 }
 
 /// Copies a pipe to an anonymous file: most formats are read from their end, too.
-pub(super) fn spool(from: &mut dyn Read) -> Result<File, Failure> {
+pub(super) fn spool_pipe(from: &mut dyn Read) -> Result<File, Failure> {
     let mut file = tempfile::tempfile()
         .map_err(|why| Failure::failed(format!("cannot make a temporary file: {why}")))?;
     let cannot = |why: io::Error| Failure::failed(format!("cannot keep standard input: {why}"));
     let copied = io::copy(&mut from.take(SPOOLED + 1), &mut file).map_err(cannot)?;
     if copied > SPOOLED {
-        let most = SPOOLED >> 30;
-        return Err(Failure::refused(format!("standard input has more than {most} GiB")));
+        let limit_gib = SPOOLED >> 30;
+        return Err(Failure::refused(format!("standard input has more than {limit_gib} GiB")));
     }
     file.flush().and_then(|()| file.seek(SeekFrom::Start(0))).map_err(cannot)?;
     Ok(file)

@@ -45,7 +45,7 @@ impl TraceReader for Script {
         self.events.next().map(Ok)
     }
 
-    fn about(&self) -> TraceExtent {
+    fn trace_extent(&self) -> TraceExtent {
         let names = parse_names("task 7 in 7 servo; task 9 in 9 hog; syscall 230 clock_nanosleep");
         let source =
             RecordedSource { name: "cpu 0".to_owned(), cpu: Some(0), ..RecordedSource::default() };
@@ -66,14 +66,14 @@ fn bundle(groups: &[Group], cycles: CycleOptions) -> (tempfile::TempDir, Convert
     let room = tempfile::tempdir().expect("a directory");
     let directory = room.path().join("bundle");
     let options = TraceOptions { name: "script".into(), origin: "a test".into(), cycles };
-    let converted = convert(&directory, &mut script(groups), options).expect("converted");
+    let converted = convert_trace(&directory, &mut script(groups), options).expect("converted");
     let bundle = Bundle::open(&directory).expect("a bundle");
     (room, converted, bundle)
 }
 
 fn count(bundle: &Bundle, series: &str) -> Option<u64> {
-    let found = bundle.series().find(|(_, one)| one.meta.name == series);
-    found.map(|(_, series)| series.state.data.count())
+    let found = bundle.all_series().find(|(_, one)| one.meta.name == series);
+    found.map(|(_, series)| series.state.data.sample_count())
 }
 
 #[test]
@@ -88,12 +88,12 @@ fn cycles_of_a_trace_become_series_with_explained_delays() {
     let message = missed.map(|finding| finding.message.as_str());
     assert_eq!(message, Some("10 of 99 cycles took longer than 300us"));
     let wanted = Wanted { worst: Some(1), ..Wanted::default() };
-    let explained = explanation::open(&bundle, &wanted).expect("explained");
+    let explained = explanation::explain_samples(&bundle, &wanted).expect("explained");
     let worst = explained.samples.first().expect("a sample");
     assert_eq!(worst.series, "servo/response");
     let causes: Vec<(&str, i64)> = worst
         .explanation
-        .totals()
+        .totals_by_cause()
         .into_iter()
         .map(|(cause, time)| (cause.id(), time.ns() / 1_000))
         .take(2)
@@ -115,9 +115,9 @@ fn the_cycle_in_which_a_trace_ends_is_in_its_figures() {
         let requirements = vec![requirement.parse().expect("a requirement")];
         let cycles = CycleOptions { requirements, ..CycleOptions::default() };
         let converted =
-            import(&trace, &room.path().join("bundle"), None, cycles).expect("converted");
+            import_trace(&trace, &room.path().join("bundle"), None, cycles).expect("converted");
         let bundle = Bundle::open(&room.path().join("bundle")).expect("a bundle");
-        (converted.exit, punctual_stats::summarize(&bundle))
+        (converted.exit, punctual_stats::summarize_bundle(&bundle))
     };
     let (exit, summary) = judged("wakeup max < 30us");
     assert_eq!(exit, Exit::NotMet);
@@ -149,18 +149,18 @@ fn with_a_reused_id() -> Script {
 fn a_reused_thread_id_gets_a_separate_series() {
     let room = tempfile::tempdir().expect("a directory");
     let directory = room.path().join("bundle");
-    convert(&directory, &mut with_a_reused_id(), TraceOptions::default()).expect("converted");
+    convert_trace(&directory, &mut with_a_reused_id(), TraceOptions::default()).expect("converted");
     let bundle = Bundle::open(&directory).expect("a bundle");
     let counts: Vec<u64> = bundle
-        .series()
+        .all_series()
         .filter(|(_, one)| one.meta.name.ends_with("/response"))
-        .map(|(_, series)| series.state.data.count())
+        .map(|(_, series)| series.state.data.sample_count())
         .collect();
     // The last cycle of each does not end.
     assert_eq!(counts, [CYCLES as u64 / 2 - 1; 2]);
     // Without the end of the first they count as one thread.
     let (_room, _, one) = self::bundle(&GROUPS, CycleOptions::default());
-    let of_cycles = one.series().filter(|(_, one)| one.meta.name.ends_with("/response"));
+    let of_cycles = one.all_series().filter(|(_, one)| one.meta.name.ends_with("/response"));
     assert_eq!(of_cycles.count(), 1);
 }
 
@@ -175,7 +175,7 @@ fn time_between_the_last_cycle_and_the_exit_is_no_sample() {
         let requirements = vec!["response max < 600us".parse().expect("a requirement")];
         let cycles = CycleOptions { requirements, ..CycleOptions::default() };
         let options = TraceOptions { cycles, ..TraceOptions::default() };
-        let exit = convert(&directory, &mut trace, options).expect("converted").exit;
+        let exit = convert_trace(&directory, &mut trace, options).expect("converted").exit;
         let bundle = Bundle::open(&directory).expect("a bundle");
         let said = bundle.findings.iter().find(|finding| finding.id == "time-in-no-cycle");
         (exit, said.map(|finding| finding.message.clone()))
@@ -197,7 +197,7 @@ fn a_thread_blocked_until_the_end_of_a_trace_is_never_met() {
         let cycles = CycleOptions { requirements, ..CycleOptions::default() };
         let options = TraceOptions { cycles, ..TraceOptions::default() };
         let bundle = room.path().join("bundle");
-        convert(&bundle, &mut trace, options).expect("converted").exit
+        convert_trace(&bundle, &mut trace, options).expect("converted").exit
     };
     assert_eq!(ending(1_602_000, "response max < 500ms"), Exit::NotMet);
     assert_eq!(ending(1_602_000, "overruns == 0"), Exit::NotMet);
@@ -249,14 +249,14 @@ fn a_truncated_trace_is_imported_up_to_the_error() {
                 None => (!std::mem::replace(&mut self.1, true)).then(|| Err("cut off".to_owned())),
             }
         }
-        fn about(&self) -> TraceExtent {
-            self.0.about()
+        fn trace_extent(&self) -> TraceExtent {
+            self.0.trace_extent()
         }
     }
     let room = tempfile::tempdir().expect("a directory");
     let directory = room.path().join("bundle");
     let mut broken = Broken(script(&GROUPS), false);
-    convert(&directory, &mut broken, TraceOptions::default()).expect("converted");
+    convert_trace(&directory, &mut broken, TraceOptions::default()).expect("converted");
     let bundle = Bundle::open(&directory).expect("a bundle");
     assert!(bundle.findings.iter().any(|finding| finding.id == "trace-cut-off"));
     assert_eq!(count(&bundle, "servo/response"), Some(CYCLES as u64 - 1));
@@ -277,7 +277,7 @@ fn judged(text: &[u8], requirement: &str) -> Option<(Exit, Outcome)> {
     std::fs::write(&file, text).expect("written");
     let requirements = vec![requirement.parse().expect("a requirement")];
     let cycles = CycleOptions { requirements, ..CycleOptions::default() };
-    let converted = import(&file, &directory, None, cycles).ok()?;
+    let converted = import_trace(&file, &directory, None, cycles).ok()?;
     let bundle = Bundle::open(&directory).expect("a bundle");
     Some((converted.exit, bundle.manifest.ending.expect("it ended").outcome))
 }
@@ -319,7 +319,7 @@ fn imported(file: &str) -> (tempfile::TempDir, Bundle) {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/tests/data");
     let (thread, deadline) = (Some("servo".to_owned()), Some(Nanos::from_millis(1)));
     let cycles = CycleOptions { thread, deadline, ..CycleOptions::default() };
-    import(&Path::new(data).join(file), &directory, None, cycles).expect("imported");
+    import_trace(&Path::new(data).join(file), &directory, None, cycles).expect("imported");
     let bundle = Bundle::open(&directory).expect("a bundle");
     (room, bundle)
 }
@@ -327,12 +327,16 @@ fn imported(file: &str) -> (tempfile::TempDir, Bundle) {
 /// The largest parts of the worst responses, with their culprits and times in microseconds.
 fn longest_parts(bundle: &Bundle, count: usize) -> Vec<(&'static str, Option<String>, i64)> {
     let wanted = Wanted { worst: Some(count), ..Wanted::default() };
-    let explained = explanation::open(bundle, &wanted).expect("explained");
+    let explained = explanation::explain_samples(bundle, &wanted).expect("explained");
     let of_response = explained.samples.iter().filter(|one| one.series == "servo/response");
     let longest = of_response.map(|sample| {
         let parts = sample.explanation.parts.iter();
-        let part = parts.max_by_key(|part| part.span()).expect("a part");
-        (part.cause.id(), part.cause.who(&explained.names), part.span().ns() / 1_000)
+        let part = parts.max_by_key(|part| part.duration()).expect("a part");
+        (
+            part.cause.id(),
+            part.cause.responsible_name(&explained.names),
+            part.duration().ns() / 1_000,
+        )
     });
     longest.collect()
 }
@@ -370,7 +374,7 @@ fn a_user_space_trace_is_refused_by_its_domain() {
     std::fs::write(room.path().join("kernel/metadata"), metadata).expect("a file");
     assert!(is_trace(room.path()));
     let directory = room.path().join("bundle");
-    let refused = import(room.path(), &directory, None, CycleOptions::default()).err();
+    let refused = import_trace(room.path(), &directory, None, CycleOptions::default()).err();
     let refused = format!("{:?}", refused.expect("refused"));
     assert!(refused.contains("domain ust"), "{refused}");
 }
@@ -408,7 +412,8 @@ fn of_text(text: &str) -> (Converted, Finding) {
     let room = tempfile::tempdir().expect("a directory");
     let (file, directory) = (room.path().join("trace.txt"), room.path().join("bundle"));
     std::fs::write(&file, text).expect("written");
-    let converted = import(&file, &directory, None, CycleOptions::default()).expect("imported");
+    let converted =
+        import_trace(&file, &directory, None, CycleOptions::default()).expect("imported");
     let bundle = Bundle::open(&directory).expect("a bundle");
     let limits = bundle.findings.iter().find(|finding| finding.id == "trace-limits");
     (converted, limits.cloned().expect("what it does not have"))

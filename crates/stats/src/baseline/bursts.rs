@@ -10,15 +10,16 @@ const LAGS: usize = 4;
 
 /// The factor by which bursts in these runs widen the sum of `window` runs: its standard deviation
 /// over that of as many independent ones (Newey and West, 1987), 1 at least.
-pub fn burst(values: &[Option<f64>], window: usize) -> f64 {
-    let correlations = correlations(&exceedances(values));
-    let of = |(lag, r): (usize, &f64)| (1.0 - (lag + 1) as f64 / window as f64).max(0.0) * r;
-    let covariances: f64 = correlations.iter().enumerate().map(of).sum();
+pub(crate) fn burst_factor(values: &[Option<f64>], window: usize) -> f64 {
+    let correlations = lag_correlations(&exceedance_scores(values));
+    let weighted_correlation =
+        |(lag, r): (usize, &f64)| (1.0 - (lag + 1) as f64 / window as f64).max(0.0) * r;
+    let covariances: f64 = correlations.iter().enumerate().map(weighted_correlation).sum();
     (1.0 + 2.0 * covariances).max(1.0).sqrt()
 }
 
 /// By distance from 1 on; all 0 if every run is the same.
-fn correlations(scores: &[f64]) -> [f64; LAGS] {
+fn lag_correlations(scores: &[f64]) -> [f64; LAGS] {
     let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
     let squares: f64 = scores.iter().map(|score| (score - mean).powi(2)).sum();
     std::array::from_fn(|lag| {
@@ -29,17 +30,18 @@ fn correlations(scores: &[f64]) -> [f64; LAGS] {
 }
 
 /// The score of each run with a value, in order; equal values share the mean rank.
-fn exceedances(values: &[Option<f64>]) -> Vec<f64> {
-    let known: Vec<f64> = values.iter().copied().flatten().filter(|v| v.is_finite()).collect();
-    let mut sorted = known.clone();
+fn exceedance_scores(values: &[Option<f64>]) -> Vec<f64> {
+    let finite_values: Vec<f64> =
+        values.iter().copied().flatten().filter(|v| v.is_finite()).collect();
+    let mut sorted = finite_values.clone();
     sorted.sort_by(f64::total_cmp);
-    let all = sorted.len() as f64 + 1.0;
+    let rank_scale = sorted.len() as f64 + 1.0;
     let score = |value: &f64| {
         let below = sorted.partition_point(|other| other < value);
         let upto = sorted.partition_point(|other| other <= value);
-        -(1.0 - (below + upto + 1) as f64 / 2.0 / all).ln()
+        -(1.0 - (below + upto + 1) as f64 / 2.0 / rank_scale).ln()
     };
-    known.iter().map(score).collect()
+    finite_values.iter().map(score).collect()
 }
 
 #[cfg(test)]
@@ -48,7 +50,7 @@ mod tests {
 
     fn of(values: impl IntoIterator<Item = u32>, window: usize) -> f64 {
         let values: Vec<_> = values.into_iter().map(|value| Some(f64::from(value))).collect();
-        burst(&values, window)
+        burst_factor(&values, window)
     }
 
     #[test]

@@ -2,7 +2,10 @@
 //! returned.
 
 use super::effect::{chance_of_above, median};
-use super::{LevelStep, MIN_RUNS, NewestJudgement, RunFigures, RunJudgement, leap, news, shift};
+use super::{
+    LevelStep, MIN_RUNS, NewestJudgement, RunFigures, RunJudgement, find_new_levels, leap,
+    level_shift,
+};
 use std::ops::Range;
 
 /// Numbers of newest runs by which a return is tested.
@@ -39,55 +42,55 @@ impl RunChanges {
     }
 
     /// Judges the newest of these runs, and updates the changes.
-    pub fn judge(&mut self, figures: &[RunFigures]) -> RunJudgement {
+    pub fn judge_newest(&mut self, figures: &[RunFigures]) -> RunJudgement {
         let runs = figures.iter().map(|figure| figure.values.len()).max().unwrap_or(0);
-        let known = self.known(figures, runs);
-        if known.worse.is_empty() && (runs <= MIN_RUNS || figures.is_empty()) {
+        let judgement = self.newest_judgement(figures, runs);
+        if judgement.worse.is_empty() && (runs <= MIN_RUNS || figures.is_empty()) {
             return RunJudgement::TooFew((MIN_RUNS + 1).saturating_sub(runs).max(1));
         }
-        let open = known.worse.iter().map(|step| (step.figure, step.at)).collect();
+        let open = judgement.worse.iter().map(|step| (step.figure, step.at)).collect();
         self.found_in(runs.saturating_sub(1), open);
-        RunJudgement::Known(known)
+        RunJudgement::Known(judgement)
     }
 
-    fn known(&self, figures: &[RunFigures], runs: usize) -> NewestJudgement {
-        let masked = self.masked(figures);
-        let mut known = NewestJudgement::default();
+    fn newest_judgement(&self, figures: &[RunFigures], runs: usize) -> NewestJudgement {
+        let masked = self.mask_ended_levels(figures);
+        let mut judgement = NewestJudgement::default();
         let mut add = |figure: usize, at: usize| {
-            let shift = shift(&masked[figure], at, runs);
-            known.worse.push(LevelStep { figure, at, shift });
+            let shift = level_shift(&masked[figure], at, runs);
+            judgement.worse.push(LevelStep { figure, at, shift });
         };
         let has_both = |(place, at): &&(usize, usize)| {
-            let of = |range| {
-                masked.get(*place).is_some_and(|of: &RunFigures| !of.known(range).is_empty())
+            let has_values = |range| {
+                masked.get(*place).is_some_and(|of: &RunFigures| !of.known_values(range).is_empty())
             };
-            of(0..*at) && of(*at..runs)
+            has_values(0..*at) && has_values(*at..runs)
         };
         let open: Vec<_> = self.open.iter().filter(has_both).copied().collect();
         open.iter()
             .filter(|(place, at)| !has_returned(&masked[*place], *at))
             .for_each(|(f, at)| add(*f, *at));
         if runs <= MIN_RUNS {
-            return known;
+            return judgement;
         }
         // A figure with an open change or a return in this run is not tested again.
         let is_open = |place: &usize| open.iter().any(|(of, _)| of == place);
         let places: Vec<usize> = (0..figures.len()).filter(|place| !is_open(place)).collect();
         let watched: Vec<RunFigures> = places.iter().map(|place| masked[*place].clone()).collect();
-        let (leapt, mut leaps) = leap::leaps(&watched);
-        let mut found = news(&watched);
+        let (leapt, mut leaps) = leap::find_leaps(&watched);
+        let mut found = find_new_levels(&watched);
         found.retain(|(place, _)| !leapt.iter().any(|(of, _)| of == place));
         found.extend(leapt);
         found.sort_unstable();
         leaps.retain(|leap| !found.iter().any(|(place, _)| *place == leap.figure));
         found.into_iter().for_each(|(place, at)| add(places[place], at));
         leaps.iter_mut().for_each(|leap| leap.figure = places[leap.figure]);
-        known.worse.sort_by_key(|step| step.figure);
-        NewestJudgement { leaps, ..known }
+        judgement.worse.sort_by_key(|step| step.figure);
+        NewestJudgement { leaps, ..judgement }
     }
 
     /// The figures without the levels that are over.
-    pub(crate) fn masked(&self, figures: &[RunFigures]) -> Vec<RunFigures> {
+    pub(crate) fn mask_ended_levels(&self, figures: &[RunFigures]) -> Vec<RunFigures> {
         let mut figures = figures.to_vec();
         for (place, runs) in &self.over {
             let values = figures.get_mut(*place).and_then(|of| of.values.get_mut(runs.clone()));
@@ -101,15 +104,16 @@ impl RunChanges {
 /// from there to them, with a false alarm rate of 1 in 10,000. The levels are assumed to be as near
 /// as their medians allow: the first runs of a detected change are those that happened to be high.
 fn has_returned(figure: &RunFigures, at: usize) -> bool {
-    let (runs, before) = (figure.values.len(), figure.known(0..at));
+    let (runs, before) = (figure.values.len(), figure.known_values(0..at));
     let Some([_, highest]) = around_median(&before, 0.82) else { return false };
     RETURNS.iter().any(|count| {
         let from = runs.saturating_sub(*count);
         if from < at + SHORTEST || *count > LONGER * (from - at) {
             return false;
         }
-        let newest = figure.known(from..runs);
-        let level = around_median(&figure.known(at..from), 1.55).filter(|_| newest.len() == *count);
+        let newest = figure.known_values(from..runs);
+        let level =
+            around_median(&figure.known_values(at..from), 1.55).filter(|_| newest.len() == *count);
         let Some([lowest, _]) = level else { return false };
         let is_ratio = figure.is_time && before.iter().all(|value| *value > 0.0);
         let middle = |value: &f64| match is_ratio {

@@ -1,8 +1,8 @@
 //! The distance of one level from another, and the smallest step that a history can show.
 
-use super::scan::{Scored, above, bursts, news_of};
+use super::scan::{Scored, burst_factors, evidence_above, news_of};
 use super::{DETECTION_RUNS, MIN_RUNS, OF_LEVELS, ORDERS, RunFigures, SEED};
-use crate::probability::{normal, normal_upper};
+use crate::probability::{normal_cdf, normal_upper};
 use crate::{Random, median_of_sorted};
 
 /// The distance of a new level from the previous one, with its 95 % interval.
@@ -30,8 +30,8 @@ const DRAWS: usize = 100;
 const HALVINGS: usize = 32;
 
 /// The shift from the runs before `at` to those from `at` to `end`.
-pub fn shift(figure: &RunFigures, at: usize, end: usize) -> LevelShift {
-    between(&figure.known(0..at), &figure.known(at..end), figure.is_time)
+pub(crate) fn level_shift(figure: &RunFigures, at: usize, end: usize) -> LevelShift {
+    shift_between(&figure.known_values(0..at), &figure.known_values(at..end), figure.is_time)
 }
 
 /// Whether all of these have a ratio to those before: there is none from 0, and JSON has no number
@@ -41,19 +41,20 @@ pub(crate) fn have_ratios(before: &[f64], now: &[f64]) -> bool {
 }
 
 /// The shift from one level to another.
-pub fn between(before: &[f64], now: &[f64], is_time: bool) -> LevelShift {
+pub(crate) fn shift_between(before: &[f64], now: &[f64], is_time: bool) -> LevelShift {
     let is_ratio = is_time && have_ratios(before, now);
-    let of = |a: f64, b: f64| if is_ratio { b / a } else { (b - a).clamp(f64::MIN, f64::MAX) };
+    let pair_shift =
+        |a: f64, b: f64| if is_ratio { b / a } else { (b - a).clamp(f64::MIN, f64::MAX) };
     let mut pairs: Vec<f64> =
-        before.iter().flat_map(|a| now.iter().map(move |b| of(*a, *b))).collect();
+        before.iter().flat_map(|a| now.iter().map(move |b| pair_shift(*a, *b))).collect();
     pairs.retain(|pair| pair.is_finite());
     pairs.sort_by(f64::total_cmp);
     let (n, m) = (before.len() as f64, now.len() as f64);
     let reach = normal_upper(0.025) * (n * m * (n + m + 1.0) / 12.0).sqrt();
-    let least = (n * m / 2.0 - reach).floor().max(0.0) as usize;
+    let lower_rank = (n * m / 2.0 - reach).floor().max(0.0) as usize;
     let last = pairs.len().saturating_sub(1);
     let end = |place: usize| pairs.get(place.min(last)).copied().unwrap_or(f64::NAN);
-    let interval = [end(least), end(last - least.min(last))];
+    let interval = [end(lower_rank), end(last - lower_rank.min(last))];
     LevelShift {
         before: median(before),
         now: median(now),
@@ -71,8 +72,8 @@ pub fn median(values: &[f64]) -> f64 {
 
 /// The probability of scores as high as those of `now` if both are of one level.
 pub(crate) fn chance_of_above(before: &[f64], now: &[f64]) -> f64 {
-    let all: Vec<Option<f64>> = before.iter().chain(now).copied().map(Some).collect();
-    1.0 - normal(above(&all, before.len()))
+    let joined_values: Vec<Option<f64>> = before.iter().chain(now).copied().map(Some).collect();
+    1.0 - normal_cdf(evidence_above(&joined_values, before.len()))
 }
 
 /// The smallest step of one figure that this history can show: the step by which all of the next
@@ -81,19 +82,24 @@ pub(crate) fn chance_of_above(before: &[f64], now: &[f64]) -> f64 {
 /// history itself.
 pub(crate) fn smallest_step(figures: &[RunFigures], place: usize) -> Option<f64> {
     let figure = figures.get(place)?;
-    let known: Vec<f64> =
+    let finite_values: Vec<f64> =
         figure.values.iter().copied().flatten().filter(|value| value.is_finite()).collect();
-    if known.len() < MIN_RUNS || figure.values.len() < MIN_RUNS {
+    if finite_values.len() < MIN_RUNS || figure.values.len() < MIN_RUNS {
         return None;
     }
-    let mut random = Random::seeded(SEED);
-    let bursts = bursts(&figure.values);
-    let needed = Scored::of(figures).orders(ORDERS, &mut random).needed(OF_LEVELS);
+    let mut random = Random::from_seed(SEED);
+    let bursts = burst_factors(&figure.values);
+    let needed =
+        Scored::from_figures(figures).draw_orders(ORDERS, &mut random).needed_evidence(OF_LEVELS);
     let draws: Vec<Vec<f64>> = (0..DRAWS)
-        .map(|_| (0..DETECTION_RUNS).map(|_| known[random.below(known.len())]).collect())
+        .map(|_| {
+            (0..DETECTION_RUNS)
+                .map(|_| finite_values[random.next_below(finite_values.len())])
+                .collect()
+        })
         .collect();
     let notices = |draw: &Vec<f64>, step: f64| {
-        let mut values: Vec<Option<f64>> = known.iter().copied().map(Some).collect();
+        let mut values: Vec<Option<f64>> = finite_values.iter().copied().map(Some).collect();
         draw.iter().any(|next| {
             values.push(Some(if figure.is_time { next * step } else { next + step }));
             news_of(figures, place, &values, &bursts) >= needed

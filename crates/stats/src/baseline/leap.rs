@@ -23,11 +23,11 @@ pub struct Leap {
 }
 
 /// The figures that leapt: the deciding ones as pairs of index and start, and the others.
-pub fn leaps(figures: &[RunFigures]) -> (Vec<(usize, usize)>, Vec<Leap>) {
+pub(crate) fn find_leaps(figures: &[RunFigures]) -> (Vec<(usize, usize)>, Vec<Leap>) {
     let (mut decide, mut leaps) = (Vec::new(), Vec::new());
     for (place, figure) in figures.iter().enumerate() {
-        let Some((mut leap, newest)) = leap(figure, place) else { continue };
-        let needed = needed(leap.before, scan::part(figures, place));
+        let Some((mut leap, newest)) = find_leap(figure, place) else { continue };
+        let needed = runs_to_decide(leap.before, scan::figure_share(figures, place));
         leap.more = needed.saturating_sub(newest);
         match leap.more {
             0 => decide.push((place, figure.values.len() - newest)),
@@ -39,31 +39,32 @@ pub fn leaps(figures: &[RunFigures]) -> (Vec<(usize, usize)>, Vec<Leap>) {
 
 /// The number of consecutive runs that decide after `before` runs, for a figure with this share of
 /// the false alarm rate.
-pub fn needed(before: usize, part: f64) -> usize {
-    let is_rare = |newest: &usize| chance(before, *newest) <= FALSE_ALARMS * OF_LEAPS * part;
+pub(crate) fn runs_to_decide(before: usize, part: f64) -> usize {
+    let is_rare =
+        |newest: &usize| chance_of_highest(before, *newest) <= FALSE_ALARMS * OF_LEAPS * part;
     (2..=MIN_RUNS).find(is_rare).unwrap_or(MIN_RUNS)
 }
 
 /// The probability that the newest of these runs are the highest, in an order that is chance.
-pub fn chance(before: usize, newest: usize) -> f64 {
+pub(crate) fn chance_of_highest(before: usize, newest: usize) -> f64 {
     (1..=newest).map(|of| of as f64 / (before + of) as f64).product()
 }
 
 /// The leap of a figure, and the number of consecutive runs with it.
-fn leap(figure: &RunFigures, place: usize) -> Option<(Leap, usize)> {
-    let known: Vec<(usize, f64)> = figure
+fn find_leap(figure: &RunFigures, place: usize) -> Option<(Leap, usize)> {
+    let known_values: Vec<(usize, f64)> = figure
         .values
         .iter()
         .enumerate()
         .filter_map(|(run, value)| Some((run, (*value)?)))
         .collect();
-    let values: Vec<f64> = known.iter().map(|(_, value)| *value).collect();
+    let values: Vec<f64> = known_values.iter().map(|(_, value)| *value).collect();
     let is_whole = figure.values.len() >= MIN_RUNS && figure.values.last()?.is_some();
     for newest in (1..=MIN_RUNS).filter(|_| is_whole) {
         let count = values.len().checked_sub(newest).filter(|count| *count >= MIN_RUNS)?;
         let (before, after) = values.split_at(count);
         // Consecutive runs: none between them lacks the figure.
-        if figure.values.len() - known[count].0 != newest {
+        if figure.values.len() - known_values[count].0 != newest {
             return None;
         }
         let is_ratio = figure.is_time && super::effect::have_ratios(before, after);
@@ -74,9 +75,9 @@ fn leap(figure: &RunFigures, place: usize) -> Option<(Leap, usize)> {
             before.windows(2).map(|pair| far(pair[0].min(pair[1]), pair[0].max(pair[1])));
         if lowest > highest && far(highest, lowest) > neighbours.fold(0.0, f64::max) {
             let median = super::effect::median(before);
-            let by = far(median, *after.last()?);
+            let leap_size = far(median, *after.last()?);
             return Some((
-                Leap { figure: place, before: count, median, by, is_ratio, more: 0 },
+                Leap { figure: place, before: count, median, by: leap_size, is_ratio, more: 0 },
                 newest,
             ));
         }

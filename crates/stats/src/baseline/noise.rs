@@ -6,7 +6,8 @@
 
 use super::scan::{self, Scored, news_of};
 use super::{
-    LevelStep, NewestJudgement, OF_LEAPS, OF_LEVELS, ORDERS, RunFigures, SEED, effect, leap, shift,
+    LevelStep, NewestJudgement, OF_LEAPS, OF_LEVELS, ORDERS, RunFigures, SEED, effect, leap,
+    level_shift,
 };
 use crate::Random;
 use punctual_bundle::baseline::{BaselineRun, NoiseAnswer, NoiseWord};
@@ -22,52 +23,69 @@ const WITHIN: f64 = 0.9;
 
 /// The answer about the newest of these runs, which were judged. `masked`: without levels that are
 /// over. `None` without any figure.
-pub(crate) fn answer(
+pub(crate) fn answer_newest_run(
     runs: &[&BaselineRun],
     masked: &[RunFigures],
     known: &NewestJudgement,
 ) -> Option<NoiseAnswer> {
-    if let Some(worst) = worst(masked, &known.worse) {
-        return Some(regression(runs, masked, worst));
+    if let Some(worst) = find_worst_step(masked, &known.worse) {
+        return Some(regression_answer(runs, masked, worst));
     }
     if let Some(leap) = known.leaps.iter().max_by(|a, b| a.by.total_cmp(&b.by)) {
         let figure = &masked[leap.figure];
         // The newest runs have leapt, one after the other.
-        let all = figure.values.len();
-        let newest = figure.known(0..all).len().saturating_sub(leap.before);
-        let chance = chance(masked, leap.figure, all.saturating_sub(newest));
+        let run_count = figure.values.len();
+        let newest = figure.known_values(0..run_count).len().saturating_sub(leap.before);
+        let chance = chance_of_change(masked, leap.figure, run_count.saturating_sub(newest));
         let is_difference = figure.is_time && !leap.is_ratio;
-        let of = named(figure, NoiseWord::Open, leap.by, is_difference);
+        let base_answer = answer_for_figure(figure, NoiseWord::Open, leap.by, is_difference);
         let (runs, more) = (leap.before as u64, Some(leap.more as u64));
-        return Some(NoiseAnswer { p: Some(chance), more, runs, ..of });
+        return Some(NoiseAnswer { p: Some(chance), more, runs, ..base_answer });
     }
-    let scored = Scored::of(masked);
-    let orders = scored.orders(ORDERS, &mut Random::seeded(SEED));
-    let evidence = scored.found(&orders);
-    let most = evidence.iter().max_by(|a, b| a.news.total_cmp(&b.news))?;
-    let p = (orders.chance(most.news) / (1.0 - OF_LEAPS)).min(1.0);
+    let scored = Scored::from_figures(masked);
+    let orders = scored.draw_orders(ORDERS, &mut Random::from_seed(SEED));
+    let evidence = scored.find_evidence(&orders);
+    let strongest_evidence = evidence.iter().max_by(|a, b| a.news.total_cmp(&b.news))?;
+    let p = (orders.chance_of_evidence(strongest_evidence.news) / (1.0 - OF_LEAPS)).min(1.0);
     if p <= OPEN {
-        return Some(open(masked, most.figure, p, orders.needed(OF_LEVELS)));
+        return Some(open_answer(
+            masked,
+            strongest_evidence.figure,
+            p,
+            orders.needed_evidence(OF_LEVELS),
+        ));
     }
-    let place = highest(masked)?;
+    let place = highest_figure(masked)?;
     let (figure, at) = (&masked[place], masked[place].values.len() - 1);
-    let step = shift(figure, at, at + 1);
-    let before = figure.known(0..at);
+    let step = level_shift(figure, at, at + 1);
+    let before = figure.known_values(0..at);
     let as_high = before.iter().filter(|value| **value >= step.now).count() as u64;
-    let of = named(figure, NoiseWord::Noise, step.by, figure.is_time && !step.is_ratio);
+    let base_answer =
+        answer_for_figure(figure, NoiseWord::Noise, step.by, figure.is_time && !step.is_ratio);
     let is_lowest = before.iter().all(|value| *value > step.now);
     let runs = before.len() as u64;
-    Some(NoiseAnswer { p: Some(p), as_high: Some(as_high), runs, is_lowest, ..of })
+    Some(NoiseAnswer { p: Some(p), as_high: Some(as_high), runs, is_lowest, ..base_answer })
 }
 
-fn named(figure: &RunFigures, word: NoiseWord, by: f64, is_difference: bool) -> NoiseAnswer {
+fn answer_for_figure(
+    figure: &RunFigures,
+    word: NoiseWord,
+    by: f64,
+    is_difference: bool,
+) -> NoiseAnswer {
     let (is_time, name) = (figure.is_time, figure.name.clone());
-    let by = if by.is_finite() { by } else { 0.0 };
-    NoiseAnswer { figure: name, by, is_time, is_difference, ..NoiseAnswer::of(word) }
+    let finite_step = if by.is_finite() { by } else { 0.0 };
+    NoiseAnswer {
+        figure: name,
+        by: finite_step,
+        is_time,
+        is_difference,
+        ..NoiseAnswer::from_word(word)
+    }
 }
 
 /// The worse figure that is shown: a requested one before others, then the largest step.
-fn worst<'a>(figures: &[RunFigures], worse: &'a [LevelStep]) -> Option<&'a LevelStep> {
+fn find_worst_step<'a>(figures: &[RunFigures], worse: &'a [LevelStep]) -> Option<&'a LevelStep> {
     let size = |step: &LevelStep| match step.shift.is_ratio {
         true => step.shift.by.max(f64::MIN_POSITIVE).ln(),
         false => 0.0,
@@ -78,80 +96,91 @@ fn worst<'a>(figures: &[RunFigures], worse: &'a [LevelStep]) -> Option<&'a Level
     })
 }
 
-fn regression(runs: &[&BaselineRun], figures: &[RunFigures], step: &LevelStep) -> NoiseAnswer {
+fn regression_answer(
+    runs: &[&BaselineRun],
+    figures: &[RunFigures],
+    step: &LevelStep,
+) -> NoiseAnswer {
     let figure = &figures[step.figure];
     let is_difference = figure.is_time && !step.shift.is_ratio;
-    let of = named(figure, NoiseWord::Regression, step.shift.by, is_difference);
+    let base_answer =
+        answer_for_figure(figure, NoiseWord::Regression, step.shift.by, is_difference);
     let begin = runs.get(step.at);
     NoiseAnswer {
         since: begin.map(|run| run.created),
         commit: begin.and_then(|run| run.commit.clone()),
-        p: Some(chance(figures, step.figure, step.at)),
-        spread: spread(&figure.known(0..step.at), is_difference || !figure.is_time),
+        p: Some(chance_of_change(figures, step.figure, step.at)),
+        spread: spread_around_median(
+            &figure.known_values(0..step.at),
+            is_difference || !figure.is_time,
+        ),
         runs: step.at as u64,
-        ..of
+        ..base_answer
     }
 }
 
 /// The probability of as much evidence for any change if nothing changed, by whichever of the two
 /// ways a change is found: at most [`FALSE_ALARMS`] when it is.
-fn chance(figures: &[RunFigures], place: usize, at: usize) -> f64 {
+fn chance_of_change(figures: &[RunFigures], place: usize, at: usize) -> f64 {
     let end = figures[place].values.len().min(at + OF_LEVEL);
     let cut = |figure: &RunFigures| RunFigures {
         values: figure.values[..end.min(figure.values.len())].to_vec(),
         ..figure.clone()
     };
     let figures: Vec<RunFigures> = figures.iter().map(cut).collect();
-    let scored = Scored::of(&figures);
-    let orders = scored.orders(ORDERS, &mut Random::seeded(SEED));
-    let news = scored.found(&orders).iter().find(|of| of.figure == place).map(|of| of.news);
-    let of_level = news.map_or(1.0, |news| orders.chance(news)) / (1.0 - OF_LEAPS);
-    let (before, since) = (figures[place].known(0..at), figures[place].known(at..end));
+    let scored = Scored::from_figures(&figures);
+    let orders = scored.draw_orders(ORDERS, &mut Random::from_seed(SEED));
+    let news = scored.find_evidence(&orders).iter().find(|of| of.figure == place).map(|of| of.news);
+    let of_level = news.map_or(1.0, |news| orders.chance_of_evidence(news)) / (1.0 - OF_LEAPS);
+    let (before, since) =
+        (figures[place].known_values(0..at), figures[place].known_values(at..end));
     let highest = before.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let is_above = since.iter().all(|value| *value > highest);
     let of_leap = match is_above && !since.is_empty() {
-        true => leap::chance(before.len(), since.len()),
+        true => leap::chance_of_highest(before.len(), since.len()),
         false => 1.0,
     };
-    let part = OF_LEAPS * scan::part(&figures, place);
+    let part = OF_LEAPS * scan::figure_share(&figures, place);
     of_level.min(of_leap / part).min(1.0)
 }
 
 /// What is too rare for noise and too frequent for an alarm, with the number of further runs like
 /// its newest ones that would make it one.
-fn open(figures: &[RunFigures], place: usize, p: f64, needed: f64) -> NoiseAnswer {
+fn open_answer(figures: &[RunFigures], place: usize, p: f64, needed: f64) -> NoiseAnswer {
     let figure = &figures[place];
     let end = figure.values.len();
-    let at = scan::began(&figure.values).min(end - 1);
-    let step = shift(figure, at, end);
-    let bursts = scan::bursts(&figure.values[..at]);
+    let at = scan::find_level_start(&figure.values).min(end - 1);
+    let step = level_shift(figure, at, end);
+    let bursts = scan::burst_factors(&figure.values[..at]);
     let mut values = figure.values.clone();
-    let more = (1..=MOST_MORE).find(|_| {
+    let further_runs = (1..=MOST_MORE).find(|_| {
         values.push(Some(step.now));
         news_of(figures, place, &values, &bursts) >= needed
     });
-    let of = named(figure, NoiseWord::Open, step.by, figure.is_time && !step.is_ratio);
-    let (runs, more) = (at as u64, more.map(|more| more as u64));
-    NoiseAnswer { p: Some(p), more, runs, ..of }
+    let base_answer =
+        answer_for_figure(figure, NoiseWord::Open, step.by, figure.is_time && !step.is_ratio);
+    let (runs, more) = (at as u64, further_runs.map(|more| more as u64));
+    NoiseAnswer { p: Some(p), more, runs, ..base_answer }
 }
 
 /// The figure whose newest run stands highest among those before it; requested ones first.
-fn highest(figures: &[RunFigures]) -> Option<usize> {
+fn highest_figure(figures: &[RunFigures]) -> Option<usize> {
     let standing = |figure: &RunFigures| -> Option<f64> {
         let at = figure.values.len().checked_sub(1)?;
         let newest = figure.values[at].filter(|value| value.is_finite())?;
-        let before = figure.known(0..at);
+        let before = figure.known_values(0..at);
         let below = before.iter().filter(|value| **value < newest).count();
         (!before.is_empty()).then(|| below as f64 / before.len() as f64)
     };
-    let all = figures.iter().enumerate();
-    let known = all.filter_map(|(place, of)| Some((of.is_main, standing(of)?, place)));
-    let best = known.max_by(|a, b| (a.0.cmp(&b.0)).then(a.1.total_cmp(&b.1)))?;
+    let indexed_figures = figures.iter().enumerate();
+    let ranked_figures =
+        indexed_figures.filter_map(|(place, of)| Some((of.is_main, standing(of)?, place)));
+    let best = ranked_figures.max_by(|a, b| (a.0.cmp(&b.0)).then(a.1.total_cmp(&b.1)))?;
     Some(best.2)
 }
 
 /// How far nine in ten of these runs are from their median at most: a share of it, or a difference.
-fn spread(values: &[f64], is_difference: bool) -> Option<f64> {
+fn spread_around_median(values: &[f64], is_difference: bool) -> Option<f64> {
     let median = effect::median(values);
     let mut far: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
     far.sort_by(f64::total_cmp);
@@ -164,7 +193,7 @@ fn spread(values: &[f64], is_difference: bool) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::{FALSE_ALARMS, RunJudgement, judge};
+    use crate::baseline::{FALSE_ALARMS, RunJudgement, judge_last_run};
 
     fn figure(values: impl IntoIterator<Item = f64>) -> RunFigures {
         let values = values.into_iter().map(Some).collect();
@@ -176,10 +205,10 @@ mod tests {
     }
 
     fn of(figure: RunFigures) -> NoiseAnswer {
-        let RunJudgement::Known(known) = judge(std::slice::from_ref(&figure)) else {
+        let RunJudgement::Known(known) = judge_last_run(std::slice::from_ref(&figure)) else {
             panic!("not judged")
         };
-        answer(&[], &[figure], &known).expect("an answer")
+        answer_newest_run(&[], &[figure], &known).expect("an answer")
     }
 
     #[test]
@@ -213,7 +242,11 @@ mod tests {
         let more = found.more.expect("a number");
         for number in 1..=more {
             runs.push(80_000.0);
-            assert_eq!(judge(&[figure(runs.clone())]).is_worse(), number == more, "{number}");
+            assert_eq!(
+                judge_last_run(&[figure(runs.clone())]).is_worse(),
+                number == more,
+                "{number}"
+            );
         }
         // Medium runs in a row, none of them outside: by levels.
         let mut runs: Vec<f64> = quiet(42).collect();
@@ -226,7 +259,7 @@ mod tests {
         let more = open.more.expect("a number");
         let decided = (1..=more + 2).find(|_| {
             runs.push(42_950.0);
-            judge(&[figure(runs.clone())]).is_worse()
+            judge_last_run(&[figure(runs.clone())]).is_worse()
         });
         assert!(decided.is_some_and(|of| of + 2 >= more), "{decided:?} of {more}");
     }

@@ -7,9 +7,9 @@
 //! and the upper 95 % limit of their quantile (the one-sided tolerance bound; Natrella,
 //! Experimental Statistics, 1963, chapter 2-1.4).
 
-use super::{LevelStep, RunFigures, levels};
-use crate::dispersion::moments;
-use crate::probability::{normal, normal_upper};
+use super::{LevelStep, RunFigures, find_levels};
+use crate::dispersion::mean_and_variance;
+use crate::probability::{normal_cdf, normal_upper};
 use punctual_bundle::baseline::{BoundModel, ProposedBound};
 use punctual_core::{BoundComparison, Metric, NamedSeries, Nanos, Requirement};
 
@@ -38,7 +38,7 @@ const METRICS: [(&str, Metric); 4] = [
 /// A bound for each kind of figure of each measure, by the runs of its newest level, or by those
 /// before a worse one. `rate`: the asked probability of a false alarm, else the smallest that these
 /// runs can bear.
-pub fn propose(
+pub(crate) fn propose_bounds(
     figures: &[RunFigures],
     worse: &[LevelStep],
     rate: Option<f64>,
@@ -58,7 +58,7 @@ pub fn propose(
     let bound = |(place, metric, places): (String, Metric, Vec<usize>)| {
         let since = worse.iter().filter(|step| places.contains(&step.figure));
         let since = since.map(|step| step.at).min();
-        let together = together(figures, &places);
+        let together = highest_of_series(figures, &places);
         let is_main = places.iter().any(|of| figures[*of].is_main);
         let values = like_now(&together, since);
         let bound = of_values(&values, metric, rate)?;
@@ -83,18 +83,18 @@ fn measure_of(series: &str) -> String {
 /// What is before the figure of a requirement: `servo/response `, where the measure has several
 /// kinds of series.
 fn series_of(place: &str) -> String {
-    let own = place.split_once('/').map_or(place, |(_, own)| own);
-    let kind = own.rsplit_once('/').map(|(_, kind)| NamedSeries::from_word(kind));
-    kind.flatten().map_or_else(String::new, |_| format!("{own} "))
+    let series_path = place.split_once('/').map_or(place, |(_, own)| own);
+    let kind = series_path.rsplit_once('/').map(|(_, kind)| NamedSeries::from_word(kind));
+    kind.flatten().map_or_else(String::new, |_| format!("{series_path} "))
 }
 
 /// A figure of several series, whose requirement is met if all meet it: the highest in each run. A
 /// run that lacks one is not used.
-fn together(figures: &[RunFigures], places: &[usize]) -> RunFigures {
+fn highest_of_series(figures: &[RunFigures], places: &[usize]) -> RunFigures {
     let first = &figures[places[0]];
     let highest = |run: usize| {
-        let mut all = places.iter().map(|place| figures[*place].values[run]);
-        all.try_fold(f64::NEG_INFINITY, |most, value| {
+        let mut run_values = places.iter().map(|place| figures[*place].values[run]);
+        run_values.try_fold(f64::NEG_INFINITY, |most, value| {
             Some(most.max(value.filter(|value| value.is_finite())?))
         })
     };
@@ -106,9 +106,9 @@ fn together(figures: &[RunFigures], places: &[usize]) -> RunFigures {
 fn like_now(figure: &RunFigures, worse_since: Option<usize>) -> Vec<f64> {
     let end = worse_since.unwrap_or(figure.values.len());
     let before = RunFigures { values: figure.values[..end].to_vec(), ..figure.clone() };
-    let levels = levels(std::slice::from_ref(&before));
+    let levels = find_levels(std::slice::from_ref(&before));
     let newest = levels.first().and_then(|levels| levels.last());
-    before.known(newest.map_or(0..end, |level| level.runs.clone()))
+    before.known_values(newest.map_or(0..end, |level| level.runs.clone()))
 }
 
 /// The bound that these runs bear. `None` of fewer than two.
@@ -123,43 +123,47 @@ pub(crate) fn of_values(
     }
     let mut sorted = values.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
-    let least = 1.0 / (n + 1) as f64;
-    let asked = rate.unwrap_or(least);
-    let modelled = (asked < least).then(|| by_model(values, asked)).flatten();
+    let smallest_rate = 1.0 / (n + 1) as f64;
+    let requested_rate = rate.unwrap_or(smallest_rate);
+    let modelled =
+        (requested_rate < smallest_rate).then(|| by_model(values, requested_rate)).flatten();
     let modelled = modelled.filter(|_| metric.is_time());
-    let rank = ((asked * (n + 1) as f64 + 1e-9) as usize).clamp(1, n);
+    let rank = ((requested_rate * (n + 1) as f64 + 1e-9) as usize).clamp(1, n);
     let (bound, false_alarms) = match modelled {
-        Some(bound) => (bound, asked),
-        None => (sorted[rank - 1], rank as f64 * least),
+        Some(bound) => (bound, requested_rate),
+        None => (sorted[rank - 1], rank as f64 * smallest_rate),
     };
     let requirement = match metric.is_time() {
-        true => above(bound).map(|bound| (BoundComparison::Less, bound)),
+        true => round_bound_up(bound).map(|bound| (BoundComparison::Less, bound)),
         false => Some((BoundComparison::LessOrEqual, bound.max(0.0).ceil() as i64)),
     };
     let (comparison, bound) = requirement?;
-    let exceeds = |value: f64| !comparison.holds(value, bound as f64);
+    let exceeds = |value: f64| !comparison.is_satisfied(value, bound as f64);
     let worse = |by: f64| values.iter().filter(|value| exceeds(**value * by)).count();
-    let within = |count: usize| 1.0 - (1.0 - count as f64 / (n + 1) as f64).powi(WITHIN);
+    let chance_within_runs =
+        |count: usize| 1.0 - (1.0 - count as f64 / (n + 1) as f64).powi(WITHIN);
     // The smallest factor at which enough of the runs are beyond the bound.
-    let enough = (1..=n).find(|count| within(*count) >= NOTICED);
+    let enough = (1..=n).find(|count| chance_within_runs(*count) >= NOTICED);
     let surely = enough.map(|count| bound as f64 / sorted[count - 1]);
     Some(ProposedBound {
-        require: words(metric, comparison, bound),
+        require: format_requirement(metric, comparison, bound),
         runs: n as u64,
         false_alarms,
         model: modelled.map(|_| BoundModel::LogNormal),
-        needed: (rate.is_some() && modelled.is_none() && asked < least * (1.0 - 1e-9))
-            .then(|| (1.0 / asked - 1.0).ceil() as u64),
-        noticed: metric.is_time().then(|| within(worse(WORSE))),
+        needed: (rate.is_some()
+            && modelled.is_none()
+            && requested_rate < smallest_rate * (1.0 - 1e-9))
+            .then(|| (1.0 / requested_rate - 1.0).ceil() as u64),
+        noticed: metric.is_time().then(|| chance_within_runs(worse(WORSE))),
         surely: surely.filter(|by| metric.is_time() && by.is_finite() && *by > 0.0),
         ..ProposedBound::default()
     })
 }
 
 /// A requirement as a person writes it: its own words have ns.
-fn words(metric: Metric, comparison: BoundComparison, bound: i64) -> String {
+fn format_requirement(metric: Metric, comparison: BoundComparison, bound: i64) -> String {
     let exact = Requirement { metric, comparison, bound }.to_string();
-    let readable = Nanos(bound).readable().replace(' ', "");
+    let readable = Nanos(bound).to_readable().replace(' ', "");
     match exact.strip_suffix(&Nanos(bound).to_string()).filter(|_| metric.is_time()) {
         Some(before) => format!("{before}{readable}"),
         None => exact,
@@ -167,7 +171,7 @@ fn words(metric: Metric, comparison: BoundComparison, bound: i64) -> String {
 }
 
 /// The next bound above a time in ns that has three digits.
-fn above(ns: f64) -> Option<i64> {
+fn round_bound_up(ns: f64) -> Option<i64> {
     if !(0.0..9e15).contains(&ns) {
         return None;
     }
@@ -184,7 +188,7 @@ fn by_model(values: &[f64], rate: f64) -> Option<f64> {
         return None;
     }
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    let (mean, variance) = moments(&logs)?;
+    let (mean, variance) = mean_and_variance(&logs)?;
     let deviation = variance.sqrt();
     if deviation <= 0.0 || anderson_darling(&logs, mean, deviation) > NOT_NORMAL {
         return None;
@@ -201,7 +205,7 @@ fn anderson_darling(values: &[f64], mean: f64, deviation: f64) -> f64 {
     let mut scores: Vec<f64> = values.iter().map(|value| (value - mean) / deviation).collect();
     scores.sort_by(f64::total_cmp);
     let n = scores.len();
-    let log = |z: f64| normal(z).max(f64::MIN_POSITIVE).ln();
+    let log = |z: f64| normal_cdf(z).max(f64::MIN_POSITIVE).ln();
     let terms = (0..n)
         .map(|place| (2 * place + 1) as f64 * (log(scores[place]) + log(-scores[n - 1 - place])));
     let n = n as f64;
@@ -231,7 +235,7 @@ mod tests {
             figure("main/servo/cpu0 missed periods", [0.0; 42]),
             figure("main/servo/cpu0 late samples", [0.0; 42]),
         ];
-        let found = propose(&figures, &[], None);
+        let found = propose_bounds(&figures, &[], None);
         let lines: Vec<&str> = found.iter().map(|one| one.require.as_str()).collect();
         assert_eq!(lines, ["p99 < 53.1us", "skipped <= 0"], "{found:?}");
         assert_eq!((found[0].place.as_str(), found[0].runs), ("main/servo", 42));
@@ -244,7 +248,7 @@ mod tests {
     #[test]
     fn one_run_bears_no_bound_and_few_no_rare_alarm() {
         assert_eq!(of_values(&[4e4], Metric::Percentile(99.0), None), None);
-        assert!(propose(&[figure("main/servo p99", [4e4])], &[], None).is_empty());
+        assert!(propose_bounds(&[figure("main/servo p99", [4e4])], &[], None).is_empty());
         // Two clusters are not normal: no model, and the number of runs that could bear it.
         let two: Vec<f64> = (0..42).map(|run| if run % 2 == 0 { 4e4 } else { 9e4 }).collect();
         let found = of_values(&two, Metric::Percentile(99.0), Some(0.001)).expect("a bound");
@@ -272,7 +276,7 @@ mod tests {
         let runs: Vec<f64> = (0..40).map(|run| (10.0 + 0.1 * quantile(run)).exp()).collect();
         let bound = by_model(&runs, 0.01).expect("normal").ln();
         let logs: Vec<f64> = runs.iter().map(|value| value.ln()).collect();
-        let (mean, variance) = moments(&logs).expect("moments");
+        let (mean, variance) = mean_and_variance(&logs).expect("moments");
         let factor = (bound - mean) / variance.sqrt();
         assert!((factor / 2.941 - 1.0).abs() < 0.01, "{factor}");
         let found = of_values(&runs, Metric::Percentile(99.0), Some(0.004)).expect("a bound");
@@ -286,11 +290,11 @@ mod tests {
     fn a_bound_is_by_the_runs_of_one_level() {
         let lower = spread(30, 80_000.0).chain(spread(20, 40_000.0));
         let figures = [figure("main/servo p99", lower)];
-        assert_eq!(propose(&figures, &[], None)[0].runs, 20);
+        assert_eq!(propose_bounds(&figures, &[], None)[0].runs, 20);
         let worse = figure("main/servo p99", spread(30, 40_000.0).chain(spread(8, 60_000.0)));
-        let shift = super::super::shift(&worse, 30, 38);
+        let shift = super::super::level_shift(&worse, 30, 38);
         let step = LevelStep { figure: 0, at: 30, shift };
-        let found = propose(&[worse], &[step], None);
+        let found = propose_bounds(&[worse], &[step], None);
         assert_eq!((found[0].runs, found[0].before_change), (30, true));
     }
 

@@ -1,8 +1,8 @@
 //! Converts the records of runs to figures, and the results back.
 
 use super::ProposedRate;
-use super::noise::answer;
-use super::propose::propose;
+use super::noise::answer_newest_run;
+use super::propose::propose_bounds;
 use super::{Leap, LevelStep, MIN_RUNS, RunChanges, RunFigures, RunJudgement, smallest_step};
 use punctual_bundle::baseline::{
     BaselineRun, FoundChange, HeldAgainst, KeptFigure, LeapingFigure, ProposedBound, SmallestStep,
@@ -25,15 +25,15 @@ const PERCENTILES: [&str; 2] = ["99", "99.9"];
 
 /// The figures kept of a run: for each series the median, p99 and p99.9 as far as its count
 /// supports them, its missed periods, and samples beyond its requirements.
-pub fn kept(summary: &Summary) -> Vec<KeptFigure> {
-    let mut all = Vec::new();
+pub fn figures_to_keep(summary: &Summary) -> Vec<KeptFigure> {
+    let mut kept_figures = Vec::new();
     for phase in &summary.phases {
         for series in &phase.series {
-            of_series(&format!("{}/{}", phase.name, series.name), series, &mut all);
+            of_series(&format!("{}/{}", phase.name, series.name), series, &mut kept_figures);
         }
     }
-    all.truncate(MOST_FIGURES);
-    all
+    kept_figures.truncate(MOST_FIGURES);
+    kept_figures
 }
 
 fn of_series(place: &str, series: &SeriesSummary, all: &mut Vec<KeptFigure>) {
@@ -65,13 +65,13 @@ fn of_series(place: &str, series: &SeriesSummary, all: &mut Vec<KeptFigure>) {
 
 /// The figures of these runs, oldest first. One that the newest run lacks is dropped, unless it was
 /// worse in the previous run.
-pub fn figures(runs: &[&BaselineRun]) -> Vec<RunFigures> {
+pub(crate) fn collect_figures(runs: &[&BaselineRun]) -> Vec<RunFigures> {
     let Some((newest, before)) = runs.split_last() else { return Vec::new() };
     let by_name: Vec<BTreeMap<&str, &KeptFigure>> = runs
         .iter()
         .map(|run| run.figures.iter().map(|kept| (kept.name.as_str(), kept)).collect())
         .collect();
-    let of = |kept: &KeptFigure| {
+    let to_run_figures = |kept: &KeptFigure| {
         let value = |run: &BTreeMap<&str, &KeptFigure>| {
             let value = run.get(kept.name.as_str()).map(|of| of.value);
             value.filter(|value| value.abs() <= LARGEST)
@@ -85,58 +85,62 @@ pub fn figures(runs: &[&BaselineRun]) -> Vec<RunFigures> {
         let is_missing = !by_name.last()?.contains_key(name);
         by_name.iter().rev().find_map(|run| run.get(name)).filter(|_| is_missing).copied()
     });
-    newest.figures.iter().chain(lacking).take(MOST_FIGURES).map(of).collect()
+    newest.figures.iter().chain(lacking).take(MOST_FIGURES).map(to_run_figures).collect()
 }
 
 /// Compares a run with those before it, oldest first, of the same experiment.
-pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
+pub fn compare_with_baseline(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
     hold_and_propose(before, this, None).0
 }
 
-/// [`hold`], with the bounds that all runs bear if they are asked for ([`propose`]).
+/// [`compare_with_baseline`], with the bounds that all runs bear if they are asked for
+/// ([`propose`]).
 pub(crate) fn hold_and_propose(
     before: &[BaselineRun],
     this: &BaselineRun,
     asked: Option<ProposedRate>,
 ) -> (HeldAgainst, Vec<ProposedBound>) {
     let runs: Vec<&BaselineRun> = before.iter().chain([this]).collect();
-    let figures = figures(&runs);
-    let mut held = HeldAgainst { runs: before.len() as u64, ..HeldAgainst::default() };
+    let figures = collect_figures(&runs);
+    let mut comparison = HeldAgainst { runs: before.len() as u64, ..HeldAgainst::default() };
     let mut changes = changes_before(before, &figures);
     let mut steps = Vec::new();
-    match changes.judge(&figures) {
+    match changes.judge_newest(&figures) {
         // Without any figure, no more runs are needed and nothing is met.
         RunJudgement::TooFew(_) => {
-            held.missing = (MIN_RUNS.saturating_sub(before.len())).max(1) as u64;
+            comparison.missing = (MIN_RUNS.saturating_sub(before.len())).max(1) as u64;
         }
         RunJudgement::Known(known) => {
-            held.worse = known.worse.iter().map(|step| worse(&runs, &figures, step)).collect();
-            held.leaps = known.leaps.iter().map(|leap| leaping(&figures, leap)).collect();
-            held.answer = answer(&runs, &changes.masked(&figures), &known);
-            let commit = held.answer.iter_mut().filter_map(|of| of.commit.as_mut());
-            commit.for_each(|commit| *commit = short(commit));
+            comparison.worse =
+                known.worse.iter().map(|step| worse_figure(&runs, &figures, step)).collect();
+            comparison.leaps =
+                known.leaps.iter().map(|leap| leaping_figure(&figures, leap)).collect();
+            comparison.answer =
+                answer_newest_run(&runs, &changes.mask_ended_levels(&figures), &known);
+            let commit = comparison.answer.iter_mut().filter_map(|of| of.commit.as_mut());
+            commit.for_each(|commit| *commit = shorten_commit(commit));
             steps = known.worse;
         }
     }
     let proposed =
-        asked.map_or_else(Vec::new, |ProposedRate(rate)| propose(&figures, &steps, rate));
-    held.bound = main_bound(&figures, &held);
-    if held.missing == 0 {
-        held.smallest = figures.iter().position(|figure| figure.is_main).and_then(|place| {
+        asked.map_or_else(Vec::new, |ProposedRate(rate)| propose_bounds(&figures, &steps, rate));
+    comparison.bound = main_bound(&figures, &comparison);
+    if comparison.missing == 0 {
+        comparison.smallest = figures.iter().position(|figure| figure.is_main).and_then(|place| {
             let RunFigures { name, is_time, .. } = figures[place].clone();
-            let by = smallest_step(&figures, place)?;
-            Some(SmallestStep { figure: name, by, is_time })
+            let step_size = smallest_step(&figures, place)?;
+            Some(SmallestStep { figure: name, by: step_size, is_time })
         });
     }
-    (held, proposed)
+    (comparison, proposed)
 }
 
 /// The bound of the requested figure of the first series, unless it is worse.
 fn main_bound(figures: &[RunFigures], held: &HeldAgainst) -> Option<ProposedBound> {
     let first = figures.iter().find(|figure| figure.is_main)?;
     let is_worse = held.worse.iter().any(|worse| worse.figure == first.name);
-    let own = std::slice::from_ref(first);
-    propose(own, &[], None).into_iter().next().filter(|_| !is_worse)
+    let main_figure = std::slice::from_ref(first);
+    propose_bounds(main_figure, &[], None).into_iter().next().filter(|_| !is_worse)
 }
 
 /// The changes that the last of these runs left open: from its record if possible, else judged
@@ -160,7 +164,7 @@ fn changes_before(before: &[BaselineRun], figures: &[RunFigures]) -> RunChanges 
                     values: figure.values[..=number].to_vec(),
                     ..figure.clone()
                 };
-                changes.judge(&figures.iter().map(until).collect::<Vec<RunFigures>>());
+                changes.judge_newest(&figures.iter().map(until).collect::<Vec<RunFigures>>());
             }
             _ => {}
         }
@@ -168,7 +172,7 @@ fn changes_before(before: &[BaselineRun], figures: &[RunFigures]) -> RunChanges 
     changes
 }
 
-fn leaping(figures: &[RunFigures], leap: &Leap) -> LeapingFigure {
+fn leaping_figure(figures: &[RunFigures], leap: &Leap) -> LeapingFigure {
     let RunFigures { name, is_time, .. } = figures[leap.figure].clone();
     LeapingFigure {
         figure: name,
@@ -181,7 +185,7 @@ fn leaping(figures: &[RunFigures], leap: &Leap) -> LeapingFigure {
     }
 }
 
-fn worse(runs: &[&BaselineRun], figures: &[RunFigures], step: &LevelStep) -> WorseFigure {
+fn worse_figure(runs: &[&BaselineRun], figures: &[RunFigures], step: &LevelStep) -> WorseFigure {
     let figure = &figures[step.figure];
     WorseFigure {
         figure: figure.name.clone(),
@@ -193,33 +197,34 @@ fn worse(runs: &[&BaselineRun], figures: &[RunFigures], step: &LevelStep) -> Wor
         is_difference: figure.is_time && !step.shift.is_ratio,
         since: runs[step.at].created,
         runs: (runs.len() - step.at) as u64,
-        changed: changed(runs[step.at - 1], runs[step.at]),
+        changed: list_changes(runs[step.at - 1], runs[step.at]),
     }
 }
 
 /// A commit for display: of a hash, its beginning.
-fn short(commit: &str) -> String {
+fn shorten_commit(commit: &str) -> String {
     let is_hash = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_hash { commit[..12].to_owned() } else { commit.to_owned() }
 }
 
 /// The other differences between two runs: commit and environment.
-pub fn changed(before: &BaselineRun, after: &BaselineRun) -> Vec<String> {
+pub(crate) fn list_changes(before: &BaselineRun, after: &BaselineRun) -> Vec<String> {
     let differs = |what: &str, a: Option<&String>, b: Option<&String>| {
         let word = |text: Option<&String>| text.map_or("nothing", String::as_str).to_owned();
         (a != b).then(|| format!("{what}: {} -> {}", word(a), word(b)))
     };
-    let [from, to] = [before, after].map(|run| run.commit.as_deref().map(short));
-    let mut all: Vec<String> = differs("commit", from.as_ref(), to.as_ref()).into_iter().collect();
+    let [from, to] = [before, after].map(|run| run.commit.as_deref().map(shorten_commit));
+    let mut change_lines: Vec<String> =
+        differs("commit", from.as_ref(), to.as_ref()).into_iter().collect();
     let names: std::collections::BTreeSet<&String> =
         before.environment.keys().chain(after.environment.keys()).collect();
-    all.extend(names.into_iter().filter_map(|name| {
+    change_lines.extend(names.into_iter().filter_map(|name| {
         differs(name, before.environment.get(name), after.environment.get(name))
     }));
-    if all.len() > MOST_CHANGES {
-        let more = all.len() - MOST_CHANGES;
-        all.truncate(MOST_CHANGES);
-        all.push(format!("and {more} more"));
+    if change_lines.len() > MOST_CHANGES {
+        let omitted_changes = change_lines.len() - MOST_CHANGES;
+        change_lines.truncate(MOST_CHANGES);
+        change_lines.push(format!("and {omitted_changes} more"));
     }
-    all
+    change_lines
 }

@@ -1,6 +1,8 @@
 //! Histories with known truth, for the table of docs/notes/error-rates.md and the tests.
 
-use super::{DETECTION_RUNS, MIN_RUNS, RunChanges, RunFigures, RunJudgement, judge, propose};
+use super::{DETECTION_RUNS, MIN_RUNS, RunFigures, judge_last_run, propose};
+#[cfg(test)]
+use super::{RunChanges, RunJudgement};
 use crate::Random;
 use crate::probability::normal_upper;
 use punctual_core::{Metric, Requirement};
@@ -25,7 +27,7 @@ pub enum SimulatedNoise {
 
 impl SimulatedNoise {
     /// Reads the lines of fixtures/baselines/runs.tsv; `None` if one is invalid.
-    pub fn recorded(text: &str, stretch: usize) -> Option<SimulatedNoise> {
+    pub fn from_recording(text: &str, stretch: usize) -> Option<SimulatedNoise> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let row = |line: &str| -> Option<Vec<f64>> {
             let figures = line.split('\t').take(FIGURES).map(|word| word.parse().ok());
@@ -63,29 +65,29 @@ pub struct SimulationResult {
 const FIGURES: usize = 4;
 
 /// Simulates histories; one in `every` runs without a change is judged.
-pub fn simulate(
+pub fn simulate_histories(
     machine: &SimulatedMachine,
     histories: usize,
     every: usize,
     seed: u64,
 ) -> SimulationResult {
-    let mut random = Random::seeded(seed);
+    let mut random = Random::from_seed(seed);
     let mut total = SimulationResult::default();
     for _ in 0..histories {
         let mut rows = SimulatedRows { noise: &machine.noise, place: 0, random: &mut random };
-        let mut all: Vec<Vec<f64>> = (0..machine.runs).map(|_| rows.next()).collect();
+        let mut history_rows: Vec<Vec<f64>> = (0..machine.runs).map(|_| rows.next()).collect();
         for judged in ((MIN_RUNS + 1)..=machine.runs).step_by(every) {
             total.judged += 1;
-            let is_worse = judge(&figures(&all[..judged])).is_worse();
+            let is_worse = judge_last_run(&figures_of_rows(&history_rows[..judged])).is_worse();
             total.false_alarms += usize::from(is_worse);
         }
-        let factor = (machine.step * deviation(&all)).exp();
+        let factor = (machine.step * log_deviation(&history_rows)).exp();
         total.steps += 1;
         for _ in 0..DETECTION_RUNS {
             let mut row = rows.next();
             row[1] *= factor;
-            all.push(row);
-            if judge(&figures(&all)).is_worse() {
+            history_rows.push(row);
+            if judge_last_run(&figures_of_rows(&history_rows)).is_worse() {
                 total.noticed += 1;
                 break;
             }
@@ -95,8 +97,9 @@ pub fn simulate(
 }
 
 /// Histories without a change, judged run by run.
+#[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Quiet {
+pub(crate) struct Quiet {
     pub judged: usize,
     /// Changes found.
     pub onsets: usize,
@@ -106,15 +109,25 @@ pub struct Quiet {
     pub leaps: usize,
 }
 
-pub fn quiet(noise: &SimulatedNoise, histories: usize, runs: usize, seed: u64) -> Quiet {
-    let mut random = Random::seeded(seed);
+#[cfg(test)]
+pub(crate) fn simulate_quiet(
+    noise: &SimulatedNoise,
+    histories: usize,
+    runs: usize,
+    seed: u64,
+) -> Quiet {
+    let mut random = Random::from_seed(seed);
     let mut total = Quiet::default();
     for _ in 0..histories {
         let mut rows = SimulatedRows { noise, place: 0, random: &mut random };
-        let all: Vec<Vec<f64>> = (0..runs).map(|_| rows.next()).collect();
+        let history_rows: Vec<Vec<f64>> = (0..runs).map(|_| rows.next()).collect();
         let (mut changes, mut was) = (RunChanges::default(), 0);
         for end in (MIN_RUNS + 1)..=runs {
-            let RunJudgement::Known(known) = changes.judge(&figures(&all[..end])) else { continue };
+            let RunJudgement::Known(known) =
+                changes.judge_newest(&figures_of_rows(&history_rows[..end]))
+            else {
+                continue;
+            };
             total.judged += 1;
             total.red += usize::from(!known.worse.is_empty());
             total.leaps += usize::from(!known.leaps.is_empty());
@@ -126,8 +139,9 @@ pub fn quiet(noise: &SimulatedNoise, histories: usize, runs: usize, seed: u64) -
 }
 
 /// Histories with a lasting step.
+#[cfg(test)]
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Followed {
+pub(crate) struct Followed {
     /// Those in which it was found within the horizon.
     pub found: usize,
     /// Those in which every later run was also called worse.
@@ -140,7 +154,8 @@ pub struct Followed {
 
 /// Follows histories with a step by this factor after `runs` runs, over `horizon` runs, and then as
 /// many after its end.
-pub fn follow(
+#[cfg(test)]
+pub(crate) fn follow_steps(
     noise: &SimulatedNoise,
     runs: usize,
     factor: f64,
@@ -148,18 +163,18 @@ pub fn follow(
     horizon: usize,
     seed: u64,
 ) -> Followed {
-    let mut random = Random::seeded(seed);
+    let mut random = Random::from_seed(seed);
     let mut total = Followed::default();
     for _ in 0..histories {
         let mut rows = SimulatedRows { noise, place: 0, random: &mut random };
-        let mut all: Vec<Vec<f64>> = (0..runs).map(|_| rows.next()).collect();
+        let mut history_rows: Vec<Vec<f64>> = (0..runs).map(|_| rows.next()).collect();
         let mut changes = RunChanges::default();
         let mut next = |factor: f64, changes: &mut RunChanges| {
             let mut row = rows.next();
             row[1] *= factor;
-            all.push(row);
+            history_rows.push(row);
             // Only that figure.
-            changes.judge(&figures(&all)[1..2]).is_worse()
+            changes.judge_newest(&figures_of_rows(&history_rows)[1..2]).is_worse()
         };
         let Some(delay) = (1..=horizon).find(|_| next(factor, &mut changes)) else { continue };
         total.found += 1;
@@ -190,14 +205,14 @@ pub struct BoundRates {
 
 /// Histories of `runs` runs, each with a bound of its second figure at this rate, and 20 later runs
 /// as they are, and 18 that are worse.
-pub fn bounds(
+pub fn simulate_bounds(
     noise: &SimulatedNoise,
     runs: usize,
     rate: Option<f64>,
     histories: usize,
     seed: u64,
 ) -> BoundRates {
-    let mut random = Random::seeded(seed);
+    let mut random = Random::from_seed(seed);
     let mut rates = BoundRates::default();
     for _ in 0..histories {
         let mut rows = SimulatedRows { noise, place: 0, random: &mut random };
@@ -205,8 +220,9 @@ pub fn bounds(
         let bound = propose::of_values(&values, Metric::Percentile(99.0), rate);
         let Some(bound) = bound.filter(|bound| bound.needed.is_none()) else { continue };
         let Ok(stated) = bound.require.parse::<Requirement>() else { continue };
-        let mut exceeds =
-            |factor: f64| !stated.comparison.holds(rows.next()[1] * factor, stated.bound as f64);
+        let mut exceeds = |factor: f64| {
+            !stated.comparison.is_satisfied(rows.next()[1] * factor, stated.bound as f64)
+        };
         let alarms = (0..20).filter(|_| exceeds(1.0)).count();
         let noticed = (0..6).filter(|_| {
             let three = [(); propose::WITHIN as usize].map(|()| exceeds(propose::WORSE));
@@ -218,23 +234,23 @@ pub fn bounds(
         rates.stated_noticed += bound.noticed.unwrap_or_default();
         rates.noticed += noticed.count() as f64 / 6.0;
     }
-    let of = rates.bounds.max(1) as f64;
+    let bound_count = rates.bounds.max(1) as f64;
     BoundRates {
         bounds: rates.bounds,
-        stated_alarms: rates.stated_alarms / of,
-        alarms: rates.alarms / of,
-        stated_noticed: rates.stated_noticed / of,
-        noticed: rates.noticed / of,
+        stated_alarms: rates.stated_alarms / bound_count,
+        alarms: rates.alarms / bound_count,
+        stated_noticed: rates.stated_noticed / bound_count,
+        noticed: rates.noticed / bound_count,
     }
 }
 
 /// The standard deviation of the logarithm of the second figure.
-fn deviation(rows: &[Vec<f64>]) -> f64 {
+fn log_deviation(rows: &[Vec<f64>]) -> f64 {
     let logs: Vec<f64> = rows.iter().map(|row| row[1].ln()).collect();
-    crate::dispersion::moments(&logs).map_or(0.0, |(_, variance)| variance.sqrt())
+    crate::dispersion::mean_and_variance(&logs).map_or(0.0, |(_, variance)| variance.sqrt())
 }
 
-fn figures(rows: &[Vec<f64>]) -> Vec<RunFigures> {
+fn figures_of_rows(rows: &[Vec<f64>]) -> Vec<RunFigures> {
     let width = rows.first().map_or(0, Vec::len);
     (0..width)
         .map(|place| RunFigures {
@@ -255,15 +271,15 @@ struct SimulatedRows<'a> {
 impl SimulatedRows<'_> {
     fn next(&mut self) -> Vec<f64> {
         if let SimulatedNoise::Recorded { rows, stretch } = self.noise {
-            let is_new = self.place == 0 || self.random.below(*stretch) == 0;
-            let place = if is_new { self.random.below(rows.len()) } else { self.place };
+            let is_new = self.place == 0 || self.random.next_below(*stretch) == 0;
+            let place = if is_new { self.random.next_below(rows.len()) } else { self.place };
             self.place = (place + 1) % rows.len();
             return rows[place].clone();
         }
-        let common = self.draw();
-        let tail = 0.7 * common + 0.714 * self.draw();
-        let far = 0.8 * tail + 0.6 * self.draw();
-        let missed = if self.random.unit() < 0.05 { 1.0 } else { 0.0 };
+        let common = self.draw_noise();
+        let tail = 0.7 * common + 0.714 * self.draw_noise();
+        let far = 0.8 * tail + 0.6 * self.draw_noise();
+        let missed = if self.random.next_unit() < 0.05 { 1.0 } else { 0.0 };
         let time = |at: f64, spread: f64, of: f64| at * (spread * of).exp();
         vec![
             time(5_000.0, 0.05, common),
@@ -273,8 +289,8 @@ impl SimulatedRows<'_> {
         ]
     }
 
-    fn draw(&mut self) -> f64 {
-        let mut normal = || normal_upper(self.random.unit());
+    fn draw_noise(&mut self) -> f64 {
+        let mut normal = || normal_upper(self.random.next_unit());
         match self.noise {
             SimulatedNoise::Normal | SimulatedNoise::Recorded { .. } => normal(),
             SimulatedNoise::Heavy => {

@@ -22,21 +22,21 @@ fn quiet(count: usize) -> Vec<f64> {
 
 #[test]
 fn too_few_runs_report_how_many_more_are_needed() {
-    assert_eq!(judge(&[]), RunJudgement::TooFew(MIN_RUNS + 1));
+    assert_eq!(judge_last_run(&[]), RunJudgement::TooFew(MIN_RUNS + 1));
     let mut runs = quiet(MIN_RUNS - 2);
     runs.push(1e9);
-    assert_eq!(judge(&[figure(&runs)]), RunJudgement::TooFew(2));
+    assert_eq!(judge_last_run(&[figure(&runs)]), RunJudgement::TooFew(2));
 }
 
 #[test]
 fn a_step_is_detected_with_its_position_and_size() {
     let mut runs = quiet(30);
-    assert_eq!(judge(&[figure(&runs)]), as_before());
+    assert_eq!(judge_last_run(&[figure(&runs)]), as_before());
     // One run is not a level.
     runs.push(80_000.0);
-    assert!(!judge(&[figure(&runs)]).is_worse());
+    assert!(!judge_last_run(&[figure(&runs)]).is_worse());
     runs.extend([81_000.0, 82_500.0, 80_500.0]);
-    let steps = worse(judge(&[figure(&runs)]));
+    let steps = worse(judge_last_run(&[figure(&runs)]));
     assert_eq!((steps.len(), steps[0].at), (1, 30));
     let LevelShift { before, now, by, interval: [low, high], .. } = steps[0].shift;
     assert_eq!((before, now), (41_550.0, 80_750.0));
@@ -46,15 +46,15 @@ fn a_step_is_detected_with_its_position_and_size() {
 #[test]
 fn an_improvement_or_a_past_step_is_not_a_regression() {
     let better: Vec<f64> = quiet(30).into_iter().chain([1_000.0; 8]).collect();
-    assert_eq!(judge(&[figure(&better)]), as_before());
+    assert_eq!(judge_last_run(&[figure(&better)]), as_before());
     let over: Vec<f64> = quiet(30).into_iter().chain([80_000.0; 5]).chain(quiet(20)).collect();
-    assert_eq!(judge(&[figure(&over)]), as_before());
+    assert_eq!(judge_last_run(&[figure(&over)]), as_before());
 }
 
 #[test]
 fn a_level_that_stays_is_not_forgotten() {
     let stays: Vec<f64> = quiet(40).into_iter().chain(quiet(30).iter().map(|v| v * 2.0)).collect();
-    assert!(judge(&[figure(&stays)]).is_worse());
+    assert!(judge_last_run(&[figure(&stays)]).is_worse());
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_single_outlier_is_not_a_regression() {
     for at in [5, 20, 29] {
         let mut runs = quiet(30);
         runs[at] = 1e12;
-        assert!(!judge(&[figure(&runs)]).is_worse(), "{at}");
+        assert!(!judge_last_run(&[figure(&runs)]).is_worse(), "{at}");
     }
 }
 
@@ -70,20 +70,20 @@ fn a_single_outlier_is_not_a_regression() {
 fn constant_and_unknown_figures_show_no_change() {
     let constant = figure(&[0.0; 40]);
     let unknown = RunFigures { values: vec![None; 40], ..constant.clone() };
-    assert_eq!(judge(&[constant.clone(), unknown.clone()]), as_before());
+    assert_eq!(judge_last_run(&[constant.clone(), unknown.clone()]), as_before());
     assert_eq!(smallest_step(&[unknown], 0), None);
     // Five runs with missed periods after forty without are a change.
     let values = constant.values.iter().copied().chain([Some(3.0); 5]).collect();
     let missed = RunFigures { values, is_time: false, ..constant };
-    let steps = worse(judge(&[missed]));
+    let steps = worse(judge_last_run(&[missed]));
     assert_eq!((steps[0].shift.before, steps[0].shift.by), (0.0, 3.0));
 }
 
 #[test]
 fn values_that_are_no_numbers_are_met() {
     let runs: Vec<f64> = quiet(30).into_iter().chain([f64::NAN, f64::INFINITY, -1.0]).collect();
-    judge(&[figure(&runs)]);
-    levels(&[figure(&runs)]);
+    judge_last_run(&[figure(&runs)]);
+    find_levels(&[figure(&runs)]);
     smallest_step(&[figure(&runs)], 0);
 }
 
@@ -96,7 +96,7 @@ fn the_smallest_step_follows_the_spread() {
     // A step of that size is detected in nearly all continuations.
     let mut runs = quiet(40);
     runs.extend(quiet(5).iter().map(|v| v * wide));
-    assert!(judge(&[figure(&runs)]).is_worse());
+    assert!(judge_last_run(&[figure(&runs)]).is_worse());
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_history_is_divided_into_its_levels() {
         .chain(quiet(15).iter().map(|v| v * 1.5))
         .chain(quiet(25).iter().map(|v| v * 0.8))
         .collect();
-    let found = levels(&[figure(&runs), figure(&quiet(60))]);
+    let found = find_levels(&[figure(&runs), figure(&quiet(60))]);
     let begins: Vec<usize> = found[0].iter().map(|level| level.runs.start).collect();
     assert_eq!(begins, [0, 20, 35]);
     assert_eq!(found[1].len(), 1);
@@ -116,13 +116,14 @@ fn a_history_is_divided_into_its_levels() {
 #[test]
 fn steps_in_recorded_noise_are_detected_with_few_false_alarms() {
     let text = include_str!("../../../../fixtures/baselines/runs.tsv");
-    let noise = SimulatedNoise::recorded(text, 1).expect("figures of runs");
+    let noise = SimulatedNoise::from_recording(text, 1).expect("figures of runs");
     assert!(
-        SimulatedNoise::recorded("1\t2\t3", 1).is_none()
-            && SimulatedNoise::recorded("", 1).is_none()
+        SimulatedNoise::from_recording("1\t2\t3", 1).is_none()
+            && SimulatedNoise::from_recording("", 1).is_none()
     );
     let machine = SimulatedMachine { noise, runs: 40, step: 2.3 };
-    let SimulationResult { judged, false_alarms, steps, noticed } = simulate(&machine, 8, 9, 3);
+    let SimulationResult { judged, false_alarms, steps, noticed } =
+        simulate_histories(&machine, 8, 9, 3);
     assert!(judged == 32 && false_alarms <= 2, "{false_alarms} of {judged}");
     assert!(steps == 8 && noticed >= 6, "{noticed} of {steps}");
 }
@@ -132,7 +133,8 @@ fn steps_in_recorded_noise_are_detected_with_few_false_alarms() {
 #[test]
 fn steps_in_simulated_noise_are_detected_with_few_false_alarms() {
     let machine = SimulatedMachine { noise: SimulatedNoise::Heavy, runs: 40, step: 2.3 };
-    let SimulationResult { judged, false_alarms, steps, noticed } = simulate(&machine, 12, 9, 3);
+    let SimulationResult { judged, false_alarms, steps, noticed } =
+        simulate_histories(&machine, 12, 9, 3);
     assert!(judged == 48 && false_alarms <= 3, "{false_alarms} of {judged}");
     assert!(steps == 12 && noticed >= 10, "{noticed} of {steps}");
 }
@@ -140,7 +142,7 @@ fn steps_in_simulated_noise_are_detected_with_few_false_alarms() {
 /// The answers to a history of one figure, run by run.
 fn followed(values: &[f64]) -> Vec<bool> {
     let mut changes = RunChanges::default();
-    let until = |end| changes.judge(&[figure(&values[..end])]).is_worse();
+    let until = |end| changes.judge_newest(&[figure(&values[..end])]).is_worse();
     (1..=values.len()).map(until).collect()
 }
 
@@ -162,7 +164,7 @@ fn a_run_far_off_reports_how_many_more_runs_are_needed() {
     let far = |count: usize, before: usize| {
         let runs: Vec<f64> = quiet(before).into_iter().chain(vec![2e6; count]).collect();
         let mut changes = RunChanges::default();
-        changes.judge(&[figure(&runs)])
+        changes.judge_newest(&[figure(&runs)])
     };
     let RunJudgement::Known(known) = far(1, 25) else { panic!("not judged") };
     let [leap] = &known.leaps[..] else { panic!("{known:?}") };
@@ -170,17 +172,17 @@ fn a_run_far_off_reports_how_many_more_runs_are_needed() {
     assert!(leap.is_ratio && (45.0..50.0).contains(&leap.by), "{leap:?}");
     assert!(far(2, 25).is_worse());
     // By 2/((n + 1)(n + 2)) within half of 0.9 %, all of it for the only figure.
-    assert_eq!([12, 19, 20, 62].map(|before| needed(before, 1.0)), [3, 3, 2, 2]);
-    assert_eq!([24, 25].map(|before| needed(before, 6.0 / 9.0)), [3, 2]);
+    assert_eq!([12, 19, 20, 62].map(|before| runs_to_decide(before, 1.0)), [3, 3, 2, 2]);
+    assert_eq!([24, 25].map(|before| runs_to_decide(before, 6.0 / 9.0)), [3, 2]);
     // Not outside by more than neighbours differ anyway.
     let near: Vec<f64> = quiet(25).into_iter().chain([44_000.0]).collect();
-    assert_eq!(judge(&[figure(&near)]), as_before());
+    assert_eq!(judge_last_run(&[figure(&near)]), as_before());
 }
 
 #[test]
 fn a_step_from_zero_is_a_difference_not_a_ratio() {
     let runs: Vec<f64> = vec![0.0; 20].into_iter().chain(vec![9_000.0; 6]).collect();
-    let steps = worse(judge(&[figure(&runs)]));
+    let steps = worse(judge_last_run(&[figure(&runs)]));
     let LevelShift { by, is_ratio, interval, .. } = steps[0].shift;
     assert_eq!((by, is_ratio, interval), (9_000.0, false, [9_000.0; 2]));
 }
@@ -194,7 +196,7 @@ fn how_far_a_level_is_from_another_is_a_number_of_json() {
         let [a, b, c] = [at % n, at / n % n, at / n / n].map(|place| values[place]);
         for is_time in [true, false] {
             let LevelShift { before, now, by, is_ratio, interval: [low, high] } =
-                effect::between(&[a, b], &[c, b], is_time);
+                effect::shift_between(&[a, b], &[c, b], is_time);
             let all = [before, now, by, low, high];
             assert!(all.iter().all(|of| of.is_finite()), "{a} {b} {c}: {all:?}");
             assert!(!is_ratio || is_time && a > 0.0 && b > 0.0);
@@ -202,7 +204,8 @@ fn how_far_a_level_is_from_another_is_a_number_of_json() {
     }
     let leap = |newest: f64| {
         let runs = (0..25).map(|run| f64::from(run % 3) * 5e-324 + 5e-324).chain([newest]);
-        let RunJudgement::Known(known) = judge(&[figure(&runs.collect::<Vec<_>>())]) else {
+        let RunJudgement::Known(known) = judge_last_run(&[figure(&runs.collect::<Vec<_>>())])
+        else {
             panic!()
         };
         known.leaps
@@ -214,11 +217,11 @@ fn how_far_a_level_is_from_another_is_a_number_of_json() {
 #[test]
 fn a_step_that_was_found_stays() {
     let text = include_str!("../../../../fixtures/baselines/runs.tsv");
-    let recorded = SimulatedNoise::recorded(text, 1).expect("figures of runs");
+    let recorded = SimulatedNoise::from_recording(text, 1).expect("figures of runs");
     for (noise, factor) in [(SimulatedNoise::Normal, 3.0), (recorded, 50.0)] {
-        let all = follow(&noise, 20, factor, 30, 40, 5);
+        let all = follow_steps(&noise, 20, factor, 30, 40, 5);
         assert!(all.found == 30 && all.stayed == 30 && all.returns.len() == 30, "{all:?}");
     }
-    let Quiet { judged, onsets, .. } = super::quiet(&SimulatedNoise::Normal, 6, 60, 7);
+    let Quiet { judged, onsets, .. } = super::simulate_quiet(&SimulatedNoise::Normal, 6, 60, 7);
     assert!(judged == 288 && onsets <= 4, "{onsets}");
 }

@@ -3,7 +3,7 @@
 use super::GateResult;
 use super::index::Indexed;
 use super::run::SideRuns;
-use crate::dispersion::{block_length, inflation, mean};
+use crate::dispersion::{block_length, mean, variance_inflation};
 use crate::effect::{EffectEstimate, Tested};
 use punctual_bundle::Series;
 use punctual_bundle::meta::EQUIVALENCE;
@@ -12,28 +12,28 @@ use punctual_core::{BlockFigure, Equivalence};
 
 /// The margins of a series, by the plans of all its runs; `Err`: why none apply although a plan
 /// states some.
-fn margins(sides: [(&Indexed, &str); 2]) -> Result<Vec<Equivalence>, String> {
+fn planned_margins(sides: [(&Indexed, &str); 2]) -> Result<Vec<Equivalence>, String> {
     let stated = sides.iter().flat_map(|(side, name)| {
         let of_plan = |series: &'_ Series| series.meta.details.get(EQUIVALENCE).cloned();
-        side.find(name).map(move |(_, series)| of_plan(series).unwrap_or_default())
+        side.find_series(name).map(move |(_, series)| of_plan(series).unwrap_or_default())
     });
     let mut stated: Vec<String> = stated.collect();
     stated.dedup();
     match stated.as_slice() {
         [] => Ok(Vec::new()),
         [none] if none.is_empty() => Ok(Vec::new()),
-        [one] => one.split(", ").map(|text| text.parse().map_err(refused)).collect(),
+        [one] => one.split(", ").map(|text| text.parse().map_err(describe_refusal)).collect(),
         _ => Err("the plans state different margins: none was set before both sides were measured"
             .to_owned()),
     }
 }
 
-fn refused(why: punctual_core::equivalence::EquivalenceError) -> String {
+fn describe_refusal(why: punctual_core::equivalence::EquivalenceError) -> String {
     format!("the margin in the plan is none: {why}")
 }
 
 /// The outcome of each margin; empty if no plan states one: nothing is then called equivalent.
-pub(super) fn judged(
+pub(super) fn judge_margins(
     inputs: [(&Indexed, &str); 2],
     [a, b]: [&SideRuns; 2],
     side: usize,
@@ -45,7 +45,7 @@ pub(super) fn judged(
     };
     let undecided =
         |gate: String, why: &str| result(gate, VerdictWord::Undecided, None, None, why.to_owned());
-    let margins = match margins(inputs) {
+    let margins = match planned_margins(inputs) {
         Ok(margins) => margins,
         Err(why) => return vec![undecided("equivalent".to_owned(), &why)],
     };
@@ -57,7 +57,7 @@ pub(super) fn judged(
             (None, Ok(tested)) => {
                 let Tested { interval: [low, high], margin, verdict, .. } = tested;
                 let farthest = if low.abs() > high.abs() { low } else { high };
-                result(gate, verdict, Some(farthest), Some(margin), reason(&tested))
+                result(gate, verdict, Some(farthest), Some(margin), format_reason(&tested))
             }
         }
     };
@@ -70,7 +70,7 @@ fn of_figure(of: &Equivalence, a: &SideRuns, b: &SideRuns) -> Result<Tested, &'s
     let single = sides.iter().all(|side| side.runs.len() == 1);
     let values = sides.map(|side| match (single, side.runs.as_slice()) {
         (true, [run]) => block_length(run.samples.len()).map(|length| {
-            run.samples.chunks_exact(length).map(|block| figure(of.figure, block)).collect()
+            run.samples.chunks_exact(length).map(|block| block_figure(of.figure, block)).collect()
         }),
         (_, runs) => {
             let figures = runs.iter().map(|run| {
@@ -87,13 +87,13 @@ fn of_figure(of: &Equivalence, a: &SideRuns, b: &SideRuns) -> Result<Tested, &'s
         return Err("the order of its samples is unknown: give several runs for each side");
     };
     // Runs are independent of their neighbours; blocks of time may not be.
-    let inflations = [&a, &b].map(|values| if single { inflation(values) } else { 1.0 });
+    let inflations = [&a, &b].map(|values| if single { variance_inflation(values) } else { 1.0 });
     let estimate = EffectEstimate::of_sides([&a, &b], inflations)
         .ok_or("two runs of each side at least have a spread")?;
-    Ok(estimate.within(of.margin.ns(mean(&a))))
+    Ok(estimate.test_equivalence(of.margin.margin_in_ns(mean(&a))))
 }
 
-fn figure(of: BlockFigure, block: &[i64]) -> f64 {
+fn block_figure(of: BlockFigure, block: &[i64]) -> f64 {
     match of {
         BlockFigure::Worst => block.iter().copied().max().unwrap_or_default() as f64,
         BlockFigure::Median => {
@@ -104,7 +104,7 @@ fn figure(of: BlockFigure, block: &[i64]) -> f64 {
     }
 }
 
-fn reason(tested: &Tested) -> String {
+fn format_reason(tested: &Tested) -> String {
     let outcome = match tested.verdict {
         VerdictWord::Met => "the 90 % interval of the difference is within the margin",
         VerdictWord::NotMet => "the difference is larger than the margin",
@@ -128,8 +128,9 @@ mod tests {
 
     fn side(random: &mut Random, runs: usize, shift: i64) -> SideRuns {
         let mut run = || {
-            let samples: Vec<i64> =
-                (0..4_800).map(|_| shift + 10_000 + (random.unit() * 2_000.0) as i64).collect();
+            let samples: Vec<i64> = (0..4_800)
+                .map(|_| shift + 10_000 + (random.next_unit() * 2_000.0) as i64)
+                .collect();
             ComparedRun::of_samples(samples)
         };
         SideRuns::new((0..runs).map(|_| run()).collect())
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn equivalence_is_tested_by_blocks_of_one_run_or_by_several_runs() {
-        let mut random = Random::seeded(21);
+        let mut random = Random::from_seed(21);
         for runs in [1, 4] {
             let (a, b, c) = (
                 side(&mut random, runs, 0),
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn too_few_samples_or_an_unpaired_single_run_are_not_tested() {
-        let mut random = Random::seeded(22);
+        let mut random = Random::from_seed(22);
         let (one, two) = (side(&mut random, 1, 0), side(&mut random, 2, 0));
         let few = SideRuns::new(vec![ComparedRun::of_samples(vec![1; 20])]);
         let margin = "median:5%".parse().unwrap();

@@ -14,7 +14,7 @@ use crate::probability::binomial_at_least;
 
 /// The maxima of two sides.
 #[derive(Debug)]
-pub enum Extremes<'a> {
+pub(crate) enum Extremes<'a> {
     /// One run per side: the peaks of each, the longest first, and the samples of each.
     Peaks([&'a [i64]; 2], [f64; 2]),
     /// Several runs per side: the maximum of each.
@@ -25,22 +25,22 @@ pub enum Extremes<'a> {
 
 impl Extremes<'_> {
     /// The maxima of two sides; `None` if one has no samples.
-    pub fn of<'a>(a: &'a SideRuns, b: &'a SideRuns) -> Option<Extremes<'a>> {
+    pub(crate) fn from_sides<'a>(a: &'a SideRuns, b: &'a SideRuns) -> Option<Extremes<'a>> {
         if let ([a_run], [b_run]) = (a.runs.as_slice(), b.runs.as_slice()) {
-            let some = !a_run.peaks.is_empty() && !b_run.peaks.is_empty();
+            let both_have_peaks = !a_run.peaks.is_empty() && !b_run.peaks.is_empty();
             let counts = [a.measured_count() as f64, b.measured_count() as f64];
             let single = || Some(Extremes::Single([a_run.max? as f64, b_run.max? as f64]));
             let peaks = || Extremes::Peaks([&a_run.peaks, &b_run.peaks], counts);
-            return some.then(peaks).or_else(single);
+            return both_have_peaks.then(peaks).or_else(single);
         }
         let maxima = [a, b]
             .map(|side| side.runs.iter().filter_map(|run| run.max).map(|max| max as f64).collect());
-        let some = maxima.iter().all(|m: &Vec<f64>| !m.is_empty());
-        some.then_some(Extremes::Maxima(maxima))
+        let both_have_maxima = maxima.iter().all(|m: &Vec<f64>| !m.is_empty());
+        both_have_maxima.then_some(Extremes::Maxima(maxima))
     }
 
     /// The displayed figures: the longest sample, or the mean of the runs' longest.
-    pub fn values(&self) -> [f64; 2] {
+    pub(crate) fn shown_values(&self) -> [f64; 2] {
         match self {
             Extremes::Single(maxima) => *maxima,
             Extremes::Peaks(peaks, _) => {
@@ -51,7 +51,7 @@ impl Extremes<'_> {
     }
 
     /// The interval of `b − a` that misses with total probability `error`.
-    pub fn difference(&self, error: f64) -> Interval {
+    pub(crate) fn difference_interval(&self, error: f64) -> Interval {
         match self {
             Extremes::Peaks(peaks, counts) => {
                 let [a, b] = peaks.map(|p| p.iter().map(|peak| *peak as f64).collect::<Vec<_>>());
@@ -69,15 +69,15 @@ impl Extremes<'_> {
             Extremes::Maxima(maxima) => maxima.iter().map(Vec::len).sum::<usize>() > 2,
             Extremes::Peaks(peaks, [n_a, n_b]) => {
                 let shares = [n_a / (n_a + n_b), n_b / (n_a + n_b)];
-                let mut both = peaks.iter().zip(shares);
-                both.any(|(peaks, share)| peaks.len() >= rank_of(error, share))
+                let mut peaks_and_shares = peaks.iter().zip(shares);
+                peaks_and_shares.any(|(peaks, share)| peaks.len() >= rank_of(error, share))
             }
         }
     }
 
     /// The interval of `b / a`: the same test for a factor between the tails instead of a shift.
     /// `None` if a maximum is not above 0.
-    pub fn ratio(&self, error: f64) -> Option<Interval> {
+    pub(crate) fn ratio_interval(&self, error: f64) -> Option<Interval> {
         let ln = |values: &[f64]| -> Option<Vec<f64>> {
             values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect()
         };
@@ -92,7 +92,7 @@ impl Extremes<'_> {
             Extremes::Maxima([a, b]) => of_maxima(&[ln(a)?, ln(b)?], error),
             Extremes::Single(_) => return None,
         };
-        Some(logs.exponential())
+        Some(logs.exp())
     }
 
     /// The factor of data that would show that the longer side exceeds the other's maximum more
@@ -131,7 +131,7 @@ fn of_peaks([a, b]: [&[f64]; 2], [n_a, n_b]: [f64; 2], error: f64) -> Interval {
 
 fn of_maxima([a, b]: &[Vec<f64>; 2], error: f64) -> Interval {
     let Some(estimate) = EffectEstimate::of_alike_sides([a, b]) else { return Interval::UNBOUNDED };
-    let [low, high] = estimate.interval(error);
+    let [low, high] = estimate.confidence_interval(error);
     Interval { low, high }
 }
 

@@ -67,7 +67,7 @@ impl FromStr for GateLimit {
 
 impl GateLimit {
     /// As a gate: `fail-if-worse` or `require`.
-    pub fn gate(self, kind: GateKind) -> DifferenceGate {
+    pub fn into_gate(self, kind: GateKind) -> DifferenceGate {
         DifferenceGate { kind, metric: self.metric, margin: self.margin }
     }
 }
@@ -89,7 +89,7 @@ impl DifferenceGate {
     /// One side of the interval decides. *Fail if shown* is tested `among` times, each time with
     /// that share of the error; *must be shown* everywhere needs no such adjustment (an
     /// intersection–union test: Berger, Technometrics 24, 1982).
-    pub fn judge(
+    pub(crate) fn judge_interval(
         &self,
         margin: f64,
         among: usize,
@@ -117,8 +117,8 @@ impl DifferenceGate {
                 }
             }
             GateKind::Require => {
-                let both = interval(2.0 * error);
-                match (finite(both.low), finite(both.high)) {
+                let two_sided = interval(2.0 * error);
+                match (finite(two_sided.low), finite(two_sided.high)) {
                     (_, Some(high)) if high <= margin => {
                         (VerdictWord::Met, Some(high), "the regression is at most".to_owned())
                     }
@@ -142,7 +142,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn gate(text: &str, kind: GateKind) -> DifferenceGate {
-        text.parse::<GateLimit>().unwrap().gate(kind)
+        text.parse::<GateLimit>().unwrap().into_gate(kind)
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn one_end_of_the_interval_decides_a_gate() {
         let judge = |kind, low, high| {
-            gate("max:10ns", kind).judge(10.0, 1, 0.05, |_| Interval { low, high }).0
+            gate("max:10ns", kind).judge_interval(10.0, 1, 0.05, |_| Interval { low, high }).0
         };
         let ends = [(11.0, 20.0), (5.0, 20.0), (-5.0, 5.0), (f64::NEG_INFINITY, f64::INFINITY)];
         let worse = ends.map(|(low, high)| judge(GateKind::FailIfWorse, low, high));

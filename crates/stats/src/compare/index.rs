@@ -2,19 +2,19 @@
 
 use super::SideInput;
 use crate::Validity;
-use crate::validity::concerns;
+use crate::validity::concerns_series;
 use punctual_bundle::summary::{Proof, ProofWord};
 use punctual_bundle::{Bundle, Completeness, Phase, Series};
 use std::collections::HashMap;
 
 /// A side.
-pub struct Indexed<'a> {
+pub(crate) struct Indexed<'a> {
     pub label: &'a str,
     pub runs: Vec<IndexedRun<'a>>,
 }
 
 /// A run of it.
-pub struct IndexedRun<'a> {
+pub(crate) struct IndexedRun<'a> {
     pub name: &'a str,
     pub bundle: &'a Bundle,
     series: HashMap<String, (&'a Phase, &'a Series)>,
@@ -24,26 +24,27 @@ pub struct IndexedRun<'a> {
 }
 
 impl<'a> Indexed<'a> {
-    pub fn of(side: &'a SideInput) -> Indexed<'a> {
-        let runs = side.runs.iter().map(|(name, bundle)| IndexedRun::of(name, bundle));
+    pub(crate) fn from_side(side: &'a SideInput) -> Indexed<'a> {
+        let runs = side.runs.iter().map(|(name, bundle)| IndexedRun::from_bundle(name, bundle));
         Indexed { label: &side.label, runs: runs.collect() }
     }
 
     /// A series in the runs that have it.
-    pub fn find(&self, name: &str) -> impl Iterator<Item = (&'a Phase, &'a Series)> {
-        self.runs.iter().filter_map(move |run| run.find(name))
+    pub(crate) fn find_series(&self, name: &str) -> impl Iterator<Item = (&'a Phase, &'a Series)> {
+        self.runs.iter().filter_map(move |run| run.find_series(name))
     }
 
     /// Why a series cannot be compared with another as its equal: the side, the run, and the failed
     /// proof.
-    pub fn unequal(&self, name: &str) -> Option<String> {
-        let why = self.runs.iter().find_map(|run| Some((run.name, run.unequal(name)?)));
-        why.map(|(run, why)| format!("side {}, {run}: {why}", self.label))
+    pub(crate) fn find_inequality(&self, name: &str) -> Option<String> {
+        let failed_run =
+            self.runs.iter().find_map(|run| Some((run.name, run.find_inequality(name)?)));
+        failed_run.map(|(run, why)| format!("side {}, {run}: {why}", self.label))
     }
 }
 
 impl<'a> IndexedRun<'a> {
-    fn of(name: &'a str, bundle: &'a Bundle) -> IndexedRun<'a> {
+    fn from_bundle(name: &'a str, bundle: &'a Bundle) -> IndexedRun<'a> {
         let mut series = HashMap::new();
         for phase in &bundle.phases {
             for one in &phase.series {
@@ -64,19 +65,19 @@ impl<'a> IndexedRun<'a> {
         IndexedRun { name, bundle, series, of_series, of_more }
     }
 
-    pub fn find(&self, name: &str) -> Option<(&'a Phase, &'a Series)> {
+    pub(crate) fn find_series(&self, name: &str) -> Option<(&'a Phase, &'a Series)> {
         self.series.get(name).copied()
     }
 
-    fn unequal(&self, name: &str) -> Option<String> {
+    fn find_inequality(&self, name: &str) -> Option<String> {
         if self.bundle.completeness == Completeness::CutOff {
             return Some("it was cut off".to_owned());
         }
-        let (phase, series) = self.find(name)?;
+        let (phase, series) = self.find_series(name)?;
         let (phase, series) = (&phase.meta.name, &series.meta.name);
-        let of_more = self.of_more.iter().find(|proof| concerns(proof, phase, series));
+        let of_more = self.of_more.iter().find(|proof| concerns_series(proof, phase, series));
         let proof = of_more.or_else(|| self.of_series.get(name))?;
-        Some(format!("{} of {}: {}", proof.proof.word(), proof.subject, proof.why))
+        Some(format!("{} of {}: {}", proof.proof.json_word(), proof.subject, proof.why))
     }
 }
 

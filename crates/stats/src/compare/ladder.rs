@@ -35,16 +35,16 @@ impl Ladder {
     /// From a histogram: values are known to the width of their bucket.
     pub(crate) fn of_distribution(distribution: &Distribution) -> Ladder {
         let mut cumulative = 0u64;
-        let rungs = distribution.buckets().map(|(low, high, count)| {
+        let rungs = distribution.occupied_buckets().map(|(low, high, count)| {
             cumulative = cumulative.saturating_add(count);
             Rung { low: low.ns(), high: high.ns(), cumulative }
         });
         Ladder { rungs: rungs.collect() }
     }
 
-    pub fn merged(all: &[&Ladder]) -> Ladder {
+    pub fn merge(all: &[&Ladder]) -> Ladder {
         let mut parts: Vec<(i64, i64, u64)> =
-            all.iter().flat_map(|ladder| ladder.parts()).collect();
+            all.iter().flat_map(|ladder| ladder.rung_parts()).collect();
         // Consecutive sorted runs, which a stable sort merges.
         parts.sort_by_key(|(low, high, _)| (*high, *low));
         let mut cumulative = 0u64;
@@ -55,7 +55,7 @@ impl Ladder {
         Ladder { rungs: rungs.collect() }
     }
 
-    fn parts(&self) -> impl Iterator<Item = (i64, i64, u64)> + '_ {
+    fn rung_parts(&self) -> impl Iterator<Item = (i64, i64, u64)> + '_ {
         let before = std::iter::once(0).chain(self.rungs.iter().map(|rung| rung.cumulative));
         self.rungs
             .iter()
@@ -64,8 +64,8 @@ impl Ladder {
     }
 
     /// The distinct values (upper ends of buckets), ascending, with their samples.
-    pub fn values(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
-        self.parts().map(|(_, high, count)| (high, count))
+    pub(crate) fn distinct_values(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
+        self.rung_parts().map(|(_, high, count)| (high, count))
     }
 
     pub fn count(&self) -> u64 {
@@ -92,7 +92,7 @@ impl Ladder {
 
     /// Latency by the share of longer samples, for a plot: [`CURVE`] points per power of ten, and
     /// the maximum with the share of one sample.
-    pub fn curve(&self) -> Vec<(f64, i64)> {
+    pub(crate) fn tail_curve(&self) -> Vec<(f64, i64)> {
         let n = self.count();
         let Some((_, max)) = self.at_rank(n).filter(|_| n > 0) else { return Vec::new() };
         let shares = (0..).map(|k| 10f64.powf(-f64::from(k) / CURVE));
@@ -127,7 +127,7 @@ mod tests {
             (Some(5), Some(-3), None)
         );
         assert_eq!((a.at_or_below(4), a.at_or_below(5), a.at_or_below(-9)), (2, 4, 0));
-        let both = Ladder::merged(&[&a, &Ladder::of_samples(&[2])]);
+        let both = Ladder::merge(&[&a, &Ladder::of_samples(&[2])]);
         assert_eq!((both.count(), both.at_rank(3)), (5, Some((2, 2))));
         assert_eq!((Ladder::default().count(), Ladder::default().at_rank_from_top(1)), (0, None));
     }

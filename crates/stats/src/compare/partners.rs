@@ -36,31 +36,31 @@ struct SideSeries {
 }
 
 impl SideSeries {
-    fn of(side: &Indexed, phase: &Phase, series: &Series, name: String) -> SideSeries {
+    fn from_series(side: &Indexed, phase: &Phase, series: &Series, name: String) -> SideSeries {
         let cpus = &series.meta.cpus;
         SideSeries {
             phase: phase.meta.name.clone(),
-            everywhere: side.runs.iter().all(|run| run.find(&name).is_some()),
+            everywhere: side.runs.iter().all(|run| run.find_series(&name).is_some()),
             workload: series.meta.workload.clone(),
-            cpu: cpus.first().filter(|_| cpus.len() == 1),
+            cpu: cpus.first_cpu().filter(|_| cpus.len() == 1),
             name,
         }
     }
     /// The workload and CPU; `None` if a run lacks it, or it has more than one CPU.
-    fn place(&self) -> Option<(&str, usize)> {
+    fn workload_and_cpu(&self) -> Option<(&str, usize)> {
         self.cpu.filter(|_| self.everywhere).map(|cpu| (self.workload.as_str(), cpu))
     }
 }
 
 /// The series of any run of the side, in order.
-fn names(side: &Indexed) -> Vec<SideSeries> {
+fn list_series(side: &Indexed) -> Vec<SideSeries> {
     let (mut names, mut known) = (Vec::new(), HashSet::new());
     for run in &side.runs {
         for phase in &run.bundle.phases {
             for series in &phase.series {
                 let name = full_name(phase, series);
                 if known.insert(name.clone()) {
-                    names.push(SideSeries::of(side, phase, series, name));
+                    names.push(SideSeries::from_series(side, phase, series, name));
                 }
             }
         }
@@ -69,12 +69,12 @@ fn names(side: &Indexed) -> Vec<SideSeries> {
 }
 
 /// Pairs the series of two sides.
-pub(crate) fn partners(
+pub(crate) fn pair_series(
     first: &Indexed,
     other: &Indexed,
     by_hand: &[(String, String)],
 ) -> Result<Partners, CompareError> {
-    let (of_first, of_other) = (names(first), names(other));
+    let (of_first, of_other) = (list_series(first), list_series(other));
     let everywhere = |names: &'_ [SideSeries]| -> HashSet<String> {
         names.iter().filter(|of| of.everywhere).map(|of| of.name.clone()).collect()
     };
@@ -86,11 +86,11 @@ pub(crate) fn partners(
             return Err(CompareError::NoSuchSeries {
                 side: side.label.to_owned(),
                 name: name.clone(),
-                known: list(names),
+                known: format_names(names),
             });
         }
     }
-    let named_by_hand = members(by_hand);
+    let named_by_hand = paired_names(by_hand);
     let mut matched = by_hand.to_vec();
     for of in
         of_first.iter().filter(|of| of.everywhere && !named_by_hand.contains(of.name.as_str()))
@@ -100,7 +100,7 @@ pub(crate) fn partners(
         }
     }
     let alone = |names: &'_ [SideSeries], matched: &[(String, String)]| {
-        let matched = members(matched);
+        let matched = paired_names(matched);
         let open = names.iter().filter(|of| !matched.contains(of.name.as_str()));
         open.map(|of| of.name.clone()).collect()
     };
@@ -108,33 +108,33 @@ pub(crate) fn partners(
     if [first, other].iter().any(|side| is_import(side)) {
         let (one, two): (HashSet<String>, HashSet<String>) =
             (alone(&of_first, &matched), alone(&of_other, &matched));
-        by_cpu = counterparts(&of_first, &one, &of_other, &two);
+        by_cpu = find_counterparts(&of_first, &one, &of_other, &two);
         matched.extend(by_cpu.iter().cloned());
     }
     let (one, two): (HashSet<String>, HashSet<String>) =
         (alone(&of_first, &matched), alone(&of_other, &matched));
-    let proposal = proposal(&of_first, &one, &of_other, &two);
+    let proposal = propose_pairs(&of_first, &one, &of_other, &two);
     if matched.is_empty() {
         let have = format!(
             "{} has {}, {} has {}",
             first.label,
-            list(&of_first),
+            format_names(&of_first),
             other.label,
-            list(&of_other)
+            format_names(&of_other)
         );
         let matches = proposal.unwrap_or_else(|| "--match ONE=OTHER".to_owned());
         let [one, two] = [first, other].map(|side| side.label.to_owned());
         return Err(CompareError::NoPartner { first: one, other: two, have, matches });
     }
-    let known: HashSet<&str> = of_first.iter().map(|of| of.name.as_str()).collect();
+    let first_names: HashSet<&str> = of_first.iter().map(|of| of.name.as_str()).collect();
     let of_one = of_first.iter().filter(|of| one.contains(&of.name));
     let of_two = of_other.iter().filter(|of| two.contains(&of.name));
-    let of_two = of_two.filter(|of| !known.contains(of.name.as_str()));
-    let without = of_one.chain(of_two).map(|of| of.name.clone()).collect();
-    Ok(Partners { matched, by_cpu, without, proposal })
+    let of_two = of_two.filter(|of| !first_names.contains(of.name.as_str()));
+    let unpaired_names = of_one.chain(of_two).map(|of| of.name.clone()).collect();
+    Ok(Partners { matched, by_cpu, without: unpaired_names, proposal })
 }
 
-fn members(pairs: &[(String, String)]) -> HashSet<&str> {
+fn paired_names(pairs: &[(String, String)]) -> HashSet<&str> {
     pairs.iter().flat_map(|(one, two)| [one.as_str(), two.as_str()]).collect()
 }
 
@@ -144,7 +144,7 @@ fn is_import(side: &Indexed) -> bool {
 
 /// Pairs, over all combinations of phases, series of the same kind that are the only ones on their
 /// CPU.
-fn counterparts(
+fn find_counterparts(
     of_first: &[SideSeries],
     one: &HashSet<String>,
     of_other: &[SideSeries],
@@ -152,14 +152,15 @@ fn counterparts(
 ) -> Vec<(String, String)> {
     let (places_first, places_other) = (by_place(of_first), by_place(of_other));
     // The only series of its phase at its place.
-    let only = |places: &PartnerPlaces<'_>, of: &SideSeries| {
-        let same = of.place().and_then(|place| places.get(&place));
+    let is_only_one = |places: &PartnerPlaces<'_>, of: &SideSeries| {
+        let same = of.workload_and_cpu().and_then(|place| places.get(&place));
         same.is_some_and(|all| all.iter().filter(|other| other.phase == of.phase).count() == 1)
     };
     let mut pairs = Vec::new();
-    for a in of_first.iter().filter(|of| one.contains(&of.name) && only(&places_first, of)) {
-        let same = a.place().and_then(|place| places_other.get(&place)).into_iter().flatten();
-        let open = same.filter(|of| two.contains(&of.name) && only(&places_other, of));
+    for a in of_first.iter().filter(|of| one.contains(&of.name) && is_only_one(&places_first, of)) {
+        let same =
+            a.workload_and_cpu().and_then(|place| places_other.get(&place)).into_iter().flatten();
+        let open = same.filter(|of| two.contains(&of.name) && is_only_one(&places_other, of));
         pairs.extend(open.map(|b| (a.name.clone(), b.name.clone())));
     }
     pairs
@@ -170,7 +171,7 @@ type PartnerPlaces<'a> = HashMap<(&'a str, usize), Vec<&'a SideSeries>>;
 fn by_place(all: &[SideSeries]) -> PartnerPlaces<'_> {
     let mut places = PartnerPlaces::new();
     for of in all {
-        if let Some(place) = of.place() {
+        if let Some(place) = of.workload_and_cpu() {
             places.entry(place).or_default().push(of);
         }
     }
@@ -178,7 +179,7 @@ fn by_place(all: &[SideSeries]) -> PartnerPlaces<'_> {
 }
 
 /// The options that pair the unpaired series of both sides in order: of one phase each.
-fn proposal(
+fn propose_pairs(
     of_first: &[SideSeries],
     one: &HashSet<String>,
     of_other: &[SideSeries],
@@ -198,11 +199,14 @@ fn proposal(
 }
 
 /// A few names for a message.
-fn list(names: &[SideSeries]) -> String {
-    let few: Vec<&str> = names.iter().take(LISTED_NAMES).map(|of| of.name.as_str()).collect();
+fn format_names(names: &[SideSeries]) -> String {
+    let listed_names: Vec<&str> =
+        names.iter().take(LISTED_NAMES).map(|of| of.name.as_str()).collect();
     match names.len() {
         0 => "none".to_owned(),
-        n if n > few.len() => format!("{} and {} more", few.join(", "), n - few.len()),
-        _ => few.join(", "),
+        n if n > listed_names.len() => {
+            format!("{} and {} more", listed_names.join(", "), n - listed_names.len())
+        }
+        _ => listed_names.join(", "),
     }
 }

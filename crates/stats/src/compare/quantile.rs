@@ -11,7 +11,7 @@ use super::run::SideRuns;
 use crate::dispersion::{Spread, block_length, spread_above};
 use crate::effect::pooled_variance;
 use crate::percentiles;
-use crate::probability::{normal, rank_at, student_upper};
+use crate::probability::{normal_cdf, rank_at, student_upper};
 
 /// An interval; infinite if the data do not bound it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -24,19 +24,19 @@ impl Interval {
     pub(crate) const UNBOUNDED: Interval = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
     /// The interval of the values whose logarithms these are.
-    pub(crate) fn exponential(self) -> Interval {
+    pub(crate) fn exp(self) -> Interval {
         Interval { low: self.low.exp(), high: self.high.exp() }
     }
 
     /// Wider by the resolution of a clock on both sides.
-    pub fn widened(self, step: f64) -> Interval {
+    pub(crate) fn widen_by(self, step: f64) -> Interval {
         Interval { low: self.low - step, high: self.high + step }
     }
 }
 
 /// The percentile of a side with its uncertainty.
 #[derive(Clone, Debug)]
-pub struct Quantile<'a> {
+pub(crate) struct Quantile<'a> {
     ladder: &'a Ladder,
     /// The figure, as everywhere in punctual: the upper end of the bucket at its rank.
     pub value: f64,
@@ -48,8 +48,13 @@ pub struct Quantile<'a> {
 
 impl Quantile<'_> {
     /// The percentile (above 0, below 100); `None` without samples.
-    pub fn of<'a>(side: &'a SideRuns, percentile: f64, spread: Spread) -> Option<Quantile<'a>> {
-        let (_, value) = side.ladder.at_rank(percentiles::rank(percentile, side.count()).max(1))?;
+    pub(crate) fn from_side<'a>(
+        side: &'a SideRuns,
+        percentile: f64,
+        spread: Spread,
+    ) -> Option<Quantile<'a>> {
+        let (_, value) =
+            side.ladder.at_rank(percentiles::percentile_rank(percentile, side.count()).max(1))?;
         Some(Quantile {
             ladder: &side.ladder,
             value: value as f64,
@@ -59,10 +64,10 @@ impl Quantile<'_> {
     }
 
     /// The interval that misses the true percentile with total probability `error`.
-    fn interval(&self, error: f64) -> Interval {
+    fn confidence_interval(&self, error: f64) -> Interval {
         // Student's t for a variance that is itself estimated, as the normal probability of the
         // same limit.
-        let tail = normal(-student_upper(self.spread.df, error / 2.0));
+        let tail = normal_cdf(-student_upper(self.spread.df, error / 2.0));
         let n = self.ladder.count() as f64 / self.spread.factor;
         let at_rank_from_top = |rank: f64| {
             let rank = rank.max(0.0);
@@ -79,19 +84,19 @@ impl Quantile<'_> {
 }
 
 /// An interval that covers `b − a` except with this probability of error.
-pub fn difference(a: &Quantile, b: &Quantile, error: f64) -> Interval {
-    let (of_a, of_b) = (a.interval(error), b.interval(error));
-    let seen = b.value - a.value;
+pub(crate) fn difference_interval(a: &Quantile, b: &Quantile, error: f64) -> Interval {
+    let (of_a, of_b) = (a.confidence_interval(error), b.confidence_interval(error));
+    let seen_difference = b.value - a.value;
     Interval {
-        low: seen - (b.value - of_b.low).hypot(of_a.high - a.value),
-        high: seen + (of_b.high - b.value).hypot(a.value - of_a.low),
+        low: seen_difference - (b.value - of_b.low).hypot(of_a.high - a.value),
+        high: seen_difference + (of_b.high - b.value).hypot(a.value - of_a.low),
     }
 }
 
 /// An interval that covers `b / a` except with this probability of error: that of the logarithms,
 /// which preserve order statistics, so its ends are possible values. `None` if a figure is not
 /// above 0.
-pub fn ratio(a: &Quantile, b: &Quantile, error: f64) -> Option<Interval> {
+pub(crate) fn ratio_interval(a: &Quantile, b: &Quantile, error: f64) -> Option<Interval> {
     if a.value <= 0.0 || b.value <= 0.0 {
         return None;
     }
@@ -100,18 +105,18 @@ pub fn ratio(a: &Quantile, b: &Quantile, error: f64) -> Option<Interval> {
         let low = if of.low > 0.0 { of.low.ln() } else { f64::NEG_INFINITY };
         Interval { low, high: of.high.ln() }
     };
-    let (of_a, of_b) = (ln(a.interval(error)), ln(b.interval(error)));
+    let (of_a, of_b) = (ln(a.confidence_interval(error)), ln(b.confidence_interval(error)));
     let (ln_a, ln_b) = (a.value.ln(), b.value.ln());
     let logs = Interval {
         low: ln_b - ln_a - (ln_b - of_b.low).hypot(of_a.high - ln_a),
         high: ln_b - ln_a + (of_b.high - ln_b).hypot(ln_a - of_a.low),
     };
-    Some(logs.exponential())
+    Some(logs.exp())
 }
 
 /// The spread of the share beyond a percentile, for both sides: between runs if there are several,
 /// else over the blocks of the only one.
-pub(crate) fn spreads(a: &SideRuns, b: &SideRuns, percentile: f64) -> [Spread; 2] {
+pub(crate) fn estimate_spreads(a: &SideRuns, b: &SideRuns, percentile: f64) -> [Spread; 2] {
     if a.runs.len() + b.runs.len() > 2 {
         return between_runs(a, b, percentile);
     }
@@ -121,7 +126,7 @@ pub(crate) fn spreads(a: &SideRuns, b: &SideRuns, percentile: f64) -> [Spread; 2
 /// Over the blocks of a side's only run.
 fn within_run(side: &SideRuns, percentile: f64) -> Spread {
     let Some(run) = side.runs.first() else { return Spread::INDEPENDENT };
-    let bound = side.ladder.at_rank(percentiles::rank(percentile, side.count()).max(1));
+    let bound = side.ladder.at_rank(percentiles::percentile_rank(percentile, side.count()).max(1));
     match (block_length(run.samples.len()), bound) {
         (Some(length), Some((low, _))) => {
             spread_above(&run.samples, just_below_ties(side, low, percentile), length)
@@ -146,7 +151,7 @@ fn between_runs(a: &SideRuns, b: &SideRuns, percentile: f64) -> [Spread; 2] {
     let shares = sides.map(|side| {
         let bound = side
             .ladder
-            .at_rank(percentiles::rank(percentile, side.count()).max(1))
+            .at_rank(percentiles::percentile_rank(percentile, side.count()).max(1))
             .map_or(0, |(low, _)| low);
         let bound = just_below_ties(side, bound, percentile);
         side.runs.iter().map(|run| run.ladder.share_above(bound)).collect::<Vec<f64>>()

@@ -6,22 +6,22 @@ use proptest::prelude::*;
 use punctual_bundle::comparison::{Basis, Difference};
 
 fn exponential(random: &mut Random, n: usize, from: f64) -> Vec<i64> {
-    (0..n).map(|_| (from - 3_000.0 * random.unit().ln()) as i64).collect()
+    (0..n).map(|_| (from - 3_000.0 * random.next_unit().ln()) as i64).collect()
 }
 
 fn compared(a: Vec<Vec<i64>>, b: Vec<Vec<i64>>) -> SeriesComparison {
     let side = |runs: Vec<Vec<i64>>| {
         SideRuns::new(runs.into_iter().map(ComparedRun::of_samples).collect())
     };
-    let mut all = [SeriesPair { a: side(a), b: side(b) }.compare(1, "p/s", "p/s")];
-    multiple::settle(&mut all);
+    let mut all = [SeriesPair { a: side(a), b: side(b) }.compare_series(1, "p/s", "p/s")];
+    multiple::decide_differences(&mut all);
     let [one] = all;
     one
 }
 
 #[test]
 fn a_shift_of_the_median_is_detected_within_its_interval() {
-    let mut random = Random::seeded(11);
+    let mut random = Random::from_seed(11);
     let a = exponential(&mut random, 60_000, 20_000.0);
     let b = exponential(&mut random, 60_000, 18_000.0);
     let got = compared(vec![a], vec![b]);
@@ -40,7 +40,7 @@ fn a_shift_of_the_median_is_detected_within_its_interval() {
 
 #[test]
 fn run_to_run_spread_is_no_significant_difference() {
-    let mut random = Random::seeded(12);
+    let mut random = Random::from_seed(12);
     // Each run has its own level, which with one run per side looks like a difference.
     let mut run = |level: f64| exponential(&mut random, 5_000, level);
     let (a, b) = (
@@ -59,7 +59,7 @@ fn run_to_run_spread_is_no_significant_difference() {
 
 #[test]
 fn an_open_comparison_reports_how_much_more_data_it_needs() {
-    let mut random = Random::seeded(13);
+    let mut random = Random::from_seed(13);
     let a = exponential(&mut random, 20_000, 10_000.0);
     let b = exponential(&mut random, 20_000, 10_030.0);
     let got = compared(vec![a], vec![b]);

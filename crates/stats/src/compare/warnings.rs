@@ -22,7 +22,7 @@ pub fn of_side(side: &SideInput) -> Vec<Finding> {
             let message = format!("the run {name} was cut off: its last checkpoint is compared");
             findings.push(
                 Finding::new("cut-off", MISLEADS, &side.label, message)
-                    .remedy("compare runs that reached their end"),
+                    .with_remedy("compare runs that reached their end"),
             );
         }
         findings.extend(bundle.damage.iter().map(|what| {
@@ -32,18 +32,18 @@ pub fn of_side(side: &SideInput) -> Vec<Finding> {
                 &side.label,
                 "a part of a bundle could not be read",
             )
-            .evidence(what.clone())
-            .remedy("use another copy of the bundle, or measure again")
+            .with_evidence(what.clone())
+            .with_remedy("use another copy of the bundle, or measure again")
         }));
     }
     findings
 }
 
 /// A side that was not measured as requested: its differences decide nothing.
-pub fn unequal(name: &str, why: &str) -> Finding {
+pub(crate) fn warn_of_inequality(name: &str, why: &str) -> Finding {
     let message = "a side was not measured as requested: this may explain the difference, so no \
                    requirement is decided";
-    Finding::new("unequal-sides", Severity::Bad, name, message).evidence(why).remedy(
+    Finding::new("unequal-sides", Severity::Bad, name, message).with_evidence(why).with_remedy(
         "measure that side again; `punctual show` reports what is missing (docs/invalid.md)",
     )
 }
@@ -60,7 +60,7 @@ pub(crate) fn no_partner(
         first.label, other.label
     );
     let options = proposal.unwrap_or("--match ONE=OTHER");
-    Finding::new("no-partner", MISLEADS, name, message).remedy(format!(
+    Finding::new("no-partner", MISLEADS, name, message).with_remedy(format!(
         "series are matched by phase and name, those of an import by CPU; to match others, add \
          {options}"
     ))
@@ -71,7 +71,7 @@ pub(crate) fn paired_by_cpu(name: &str, partner: &str) -> Finding {
     let message = "an import names its series as its tool does: it is compared with what was \
                    measured on the same CPU";
     Finding::new("paired-by-cpu", Severity::Note, name, message)
-        .evidence(format!("its partner is {partner}"))
+        .with_evidence(format!("its partner is {partner}"))
 }
 
 /// Warnings about a series and its partner.
@@ -83,19 +83,19 @@ pub(crate) fn of_pair(pair: &SeriesPair, compared: &SeriesComparison) -> Vec<Fin
         Basis::Unknown => findings.push(order_unknown(subject)),
         Basis::Blocks => {
             findings.push(one_run(subject));
-            findings.extend(drifts(subject, pair));
+            findings.extend(find_drift(subject, pair));
         }
-        Basis::Runs => findings.extend(lengths(subject, pair)),
+        Basis::Runs => findings.extend(find_unequal_lengths(subject, pair)),
     }
     if compared.corrected {
-        findings.push(corrected(subject, compared));
+        findings.push(note_correction(subject, compared));
     }
     for (label, side) in [("the first side", &compared.a), ("the other side", &compared.b)] {
         if side.lost > 0 {
             let message = format!("{label} lost samples: any of them may have been the maximum");
             findings.push(
                 Finding::new("samples-lost", MISLEADS, subject, message)
-                    .evidence(format!("{} lost, {} recorded", side.lost, side.count)),
+                    .with_evidence(format!("{} lost, {} recorded", side.lost, side.count)),
             );
         }
         if side.overruns > 0 && !compared.corrected {
@@ -104,8 +104,8 @@ pub(crate) fn of_pair(pair: &SeriesPair, compared: &SeriesComparison) -> Vec<Fin
             );
             findings.push(
                 Finding::new("overruns", MISLEADS, subject, message)
-                    .evidence(format!("{} periods were missed", side.overruns))
-                    .remedy(
+                    .with_evidence(format!("{} periods were missed", side.overruns))
+                    .with_remedy(
                         "no period is known, so they cannot be corrected: measure with a fixed \
                          period",
                     ),
@@ -115,12 +115,12 @@ pub(crate) fn of_pair(pair: &SeriesPair, compared: &SeriesComparison) -> Vec<Fin
     findings
 }
 
-fn corrected(subject: &str, compared: &SeriesComparison) -> Finding {
+fn note_correction(subject: &str, compared: &SeriesComparison) -> Finding {
     let message = "periods were missed (coordinated omission): the percentiles that are compared \
                    include what these would have had";
     let [a, b] = [compared.a.overruns, compared.b.overruns];
     Finding::new("overruns", Severity::Note, subject, message)
-        .evidence(format!("missed periods: {a} on the first side, {b} on the other"))
+        .with_evidence(format!("missed periods: {a} on the first side, {b} on the other"))
 }
 
 fn order_unknown(subject: &str) -> Finding {
@@ -128,11 +128,11 @@ fn order_unknown(subject: &str) -> Finding {
                    independent samples, and intervals are too narrow if long latencies come in \
                    bursts";
     Finding::new("autocorrelation-unknown", MISLEADS, subject, message)
-        .evidence(
+        .with_evidence(
             "at least one side holds a histogram and no samples in order of time (an import, or \
              keep_samples = false)",
         )
-        .remedy(
+        .with_remedy(
             "give several runs for each side, whose differences show it, or measure with \
              keep_samples",
         )
@@ -142,37 +142,38 @@ fn one_run(subject: &str) -> Finding {
     let message = "one run per side: the variation between runs (memory layout, boot, \
                    temperature) is not in the intervals";
     Finding::new("one-run", Severity::Note, subject, message)
-        .remedy("give several runs for each side: --a A1 A2 A3 --b B1 B2 B3")
+        .with_remedy("give several runs for each side: --a A1 A2 A3 --b B1 B2 B3")
 }
 
 /// Blocks that resemble their neighbours.
-fn drifts(subject: &str, pair: &SeriesPair) -> Option<Finding> {
-    let worst = [&pair.a, &pair.b].into_iter().filter_map(correlation).fold(0.0, f64::max);
+fn find_drift(subject: &str, pair: &SeriesPair) -> Option<Finding> {
+    let worst =
+        [&pair.a, &pair.b].into_iter().filter_map(neighbour_correlation).fold(0.0, f64::max);
     (worst > CORRELATED).then(|| {
         let message = "its median drifts, or samples depend on each other beyond one block: \
                        intervals may be too narrow";
         Finding::new("drift", MISLEADS, subject, message)
-            .evidence(format!("neighbouring blocks of time are correlated by {worst:.2}"))
-            .remedy(
+            .with_evidence(format!("neighbouring blocks of time are correlated by {worst:.2}"))
+            .with_remedy(
                 "measure longer, after the machine has warmed up, or give several runs for each \
                  side",
             )
     })
 }
 
-fn correlation(side: &SideRuns) -> Option<f64> {
+fn neighbour_correlation(side: &SideRuns) -> Option<f64> {
     let run = side.runs.first()?;
     let median = side.ladder.at_rank(side.count() / 2)?.0;
     correlation_of_neighbours(&counts_above(&run.samples, median, block_length(run.samples.len())?))
 }
 
-fn lengths(subject: &str, pair: &SeriesPair) -> Option<Finding> {
+fn find_unequal_lengths(subject: &str, pair: &SeriesPair) -> Option<Finding> {
     let counts = || pair.a.runs.iter().chain(&pair.b.runs).map(|run| run.ladder.count());
     let (least, most) = (counts().min()?, counts().max()?);
     (most as f64 > least as f64 * LENGTHS).then(|| {
         let message = "its runs differ in length: longer runs have larger maxima";
         Finding::new("unequal-runs", MISLEADS, subject, message)
-            .evidence(format!("from {least} to {most} samples"))
-            .remedy("compare maxima of runs of one length")
+            .with_evidence(format!("from {least} to {most} samples"))
+            .with_remedy("compare maxima of runs of one length")
     })
 }

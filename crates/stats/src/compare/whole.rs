@@ -8,9 +8,9 @@
 use super::ladder::Ladder;
 use super::run::SideRuns;
 use crate::Random;
-use crate::dispersion::{block_length, inflation, moments};
-use crate::percentiles::rank;
-use crate::probability::{kolmogorov_beyond, normal};
+use crate::dispersion::{block_length, mean_and_variance, variance_inflation};
+use crate::percentiles::percentile_rank;
+use crate::probability::{kolmogorov_beyond, normal_cdf};
 use punctual_bundle::comparison::DistributionTest;
 
 /// The number of points at which the distribution functions are compared.
@@ -34,36 +34,43 @@ struct Grid {
 }
 
 impl Grid {
-    fn of(pooled: &Ladder) -> Grid {
+    fn from_ladder(pooled: &Ladder) -> Grid {
         let n = pooled.count();
         let value = |rank: u64| pooled.at_rank(rank).map(|(_, high)| high);
         let mut values: Vec<i64> =
             (1..POINTS).filter_map(|k| value((n / POINTS * k).max(1))).collect();
         values.dedup();
-        let tail = TAIL.iter().filter_map(|p| value(rank(*p, n)));
+        let tail = TAIL.iter().filter_map(|p| value(percentile_rank(*p, n)));
         let mut tail: Vec<i64> =
             tail.filter(|v| pooled.share_above(*v) * n as f64 >= BEYOND).collect();
         tail.dedup();
         values.extend(&tail);
         Grid { values, tail: tail.len() }
     }
-    fn body(&self) -> usize {
+    fn body_len(&self) -> usize {
         self.values.len() - self.tail
     }
 }
 
 /// The tests that the data allow; empty if neither side can be divided and both are too small, or
 /// if no test could reach this error rate.
-pub fn tests(a: &SideRuns, b: &SideRuns, error: f64) -> Vec<DistributionTest> {
+pub(crate) fn test_distribution(a: &SideRuns, b: &SideRuns, error: f64) -> Vec<DistributionTest> {
     if a.count() == 0 || b.count() == 0 {
         return Vec::new();
     }
-    let pooled = Ladder::merged(&[&a.ladder, &b.ladder]);
-    let grid = Grid::of(&pooled);
+    let pooled = Ladder::merge(&[&a.ladder, &b.ladder]);
+    let grid = Grid::from_ladder(&pooled);
     if a.runs.len() + b.runs.len() > 2 {
         let units =
             |side: &SideRuns| side.runs.iter().map(|run| shares_of(&run.ladder, &grid)).collect();
-        return deal("run permutation", units(a), units(b), grid.body(), [1.0; 2], error);
+        return permute_units(
+            "run permutation",
+            units(a),
+            units(b),
+            grid.body_len(),
+            [1.0; 2],
+            error,
+        );
     }
     let samples = [a, b].map(|side| side.runs.first().map_or(&[][..], |run| &run.samples));
     match block_length(samples[0].len().min(samples[1].len())) {
@@ -74,13 +81,14 @@ pub fn tests(a: &SideRuns, b: &SideRuns, error: f64) -> Vec<DistributionTest> {
             let (a, b): (Vec<_>, Vec<_>) = (units(samples[0]), units(samples[1]));
             // Blocks that resemble their neighbours: the observation counts for less.
             let at = |point: usize| {
-                let of = |units: &[Vec<f64>]| {
-                    inflation(&units.iter().map(|unit| unit[point]).collect::<Vec<f64>>())
+                let side_inflation = |units: &[Vec<f64>]| {
+                    variance_inflation(&units.iter().map(|unit| unit[point]).collect::<Vec<f64>>())
                 };
-                of(&a).max(of(&b)).sqrt()
+                side_inflation(&a).max(side_inflation(&b)).sqrt()
             };
-            let discount = [at(grid.body() / 2), at(grid.body().min(grid.values.len() - 1))];
-            deal("block permutation", a, b, grid.body(), discount, error)
+            let discount =
+                [at(grid.body_len() / 2), at(grid.body_len().min(grid.values.len() - 1))];
+            permute_units("block permutation", a, b, grid.body_len(), discount, error)
         }
         None => by_histogram(a, b, &grid),
     }
@@ -95,7 +103,7 @@ fn shares_of(ladder: &Ladder, grid: &Grid) -> Vec<f64> {
 /// The same for a few samples.
 fn shares_in(samples: &[i64], grid: &Grid) -> Vec<f64> {
     // The tail's values are among the body's last: both parts are sorted separately.
-    let (body, tail) = grid.values.split_at(grid.body());
+    let (body, tail) = grid.values.split_at(grid.body_len());
     let count = |values: &[i64]| {
         let mut cells = vec![0u64; values.len() + 1];
         samples.iter().for_each(|s| cells[values.partition_point(|value| value < s)] += 1);
@@ -112,7 +120,7 @@ fn shares_in(samples: &[i64], grid: &Grid) -> Vec<f64> {
     [count(body), count(tail)].concat()
 }
 
-fn deal(
+fn permute_units(
     method: &str,
     a: Vec<Vec<f64>>,
     b: Vec<Vec<f64>>,
@@ -129,13 +137,13 @@ fn deal(
     let deviations: Vec<f64> = (0..points)
         .map(|k| {
             let column: Vec<f64> = units.iter().map(|unit| unit[k]).collect();
-            moments(&column).map_or(0.0, |(_, variance)| variance.sqrt())
+            mean_and_variance(&column).map_or(0.0, |(_, variance)| variance.sqrt())
         })
         .collect();
     let totals: Vec<f64> = (0..points).map(|k| units.iter().map(|unit| unit[k]).sum()).collect();
     let scale = (1.0 / of_a as f64 + 1.0 / (units.len() - of_a) as f64).sqrt();
     let statistics = |chosen: &[usize]| {
-        let mut seen = [0f64; 2];
+        let mut largest_distances = [0f64; 2];
         for k in 0..points {
             let sum: f64 = chosen.iter().map(|unit| units[*unit][k]).sum();
             let distance =
@@ -145,31 +153,32 @@ fn deal(
             } else {
                 (1, distance / (deviations[k] * scale).max(1e-300))
             };
-            seen[part] = seen[part].max(size);
+            largest_distances[part] = largest_distances[part].max(size);
         }
-        seen
+        largest_distances
     };
-    let seen = statistics(&(0..of_a).collect::<Vec<_>>());
-    let counted = [seen[0] / discount[0], seen[1] / discount[1]];
-    let all = combinations(units.len(), of_a);
-    let (p, least) = if all <= DEALS as f64 {
-        (every_deal(units.len(), of_a, counted, statistics), 1.0 / all)
+    let observed_distances = statistics(&(0..of_a).collect::<Vec<_>>());
+    let counted = [observed_distances[0] / discount[0], observed_distances[1] / discount[1]];
+    let deal_count = count_combinations(units.len(), of_a);
+    let (p, least) = if deal_count <= DEALS as f64 {
+        (every_deal(units.len(), of_a, counted, statistics), 1.0 / deal_count)
     } else {
         (random_deals(units.len(), of_a, counted, statistics), 1.0 / (DEALS + 1) as f64)
     };
     // Sides of equal size: each permutation and its mirror image are the same.
-    let least = if all <= DEALS as f64 && 2 * of_a == units.len() { 2.0 * least } else { least };
+    let smallest_p =
+        if deal_count <= DEALS as f64 && 2 * of_a == units.len() { 2.0 * least } else { least };
     // A test that cannot become significant is omitted.
-    if least > error {
+    if smallest_p > error {
         return Vec::new();
     }
     let test = |part: usize, name: &str| DistributionTest {
         part: name.to_owned(),
         method: method.to_owned(),
-        statistic: seen[part],
+        statistic: observed_distances[part],
         p: Some(p[part].min(1.0)),
         p_adjusted: None,
-        least_p: least,
+        least_p: smallest_p,
     };
     let mut tests = vec![test(0, "whole")];
     tests.extend((points > body).then(|| test(1, "tail")));
@@ -207,11 +216,11 @@ fn random_deals(
     seen: [f64; 2],
     statistics: impl Fn(&[usize]) -> [f64; 2],
 ) -> [f64; 2] {
-    let mut random = Random::seeded(SEED);
+    let mut random = Random::from_seed(SEED);
     let mut order: Vec<usize> = (0..units).collect();
     let (mut extreme, mut p) = ([0usize; 2], [None; 2]);
     for deals in 1..=DEALS {
-        random.choose(&mut order, of_a);
+        random.choose_first(&mut order, of_a);
         let now = statistics(&order[..of_a]);
         for k in 0..2 {
             extreme[k] += usize::from(as_extreme(now[k], seen[k]));
@@ -226,7 +235,7 @@ fn random_deals(
     [0, 1].map(|k| p[k].unwrap_or((extreme[k] + 1) as f64 / (DEALS + 1) as f64))
 }
 
-fn combinations(n: usize, k: usize) -> f64 {
+fn count_combinations(n: usize, k: usize) -> f64 {
     (0..k).map(|j| (n - j) as f64 / (j + 1) as f64).product::<f64>().round()
 }
 
@@ -239,8 +248,8 @@ fn by_histogram(a: &SideRuns, b: &SideRuns, grid: &Grid) -> Vec<DistributionTest
     }
     let (of_a, of_b) = (shares_of(&a.ladder, grid), shares_of(&b.ladder, grid));
     let distance = |k: usize| (of_a[k] - of_b[k]).abs();
-    let both = n_a * n_b / (n_a + n_b);
-    let largest = (0..grid.body()).map(distance).fold(0.0, f64::max);
+    let effective_count = n_a * n_b / (n_a + n_b);
+    let largest = (0..grid.body_len()).map(distance).fold(0.0, f64::max);
     let test = |part: &str, statistic: f64, p: f64| DistributionTest {
         part: part.to_owned(),
         method: "histogram".to_owned(),
@@ -249,26 +258,28 @@ fn by_histogram(a: &SideRuns, b: &SideRuns, grid: &Grid) -> Vec<DistributionTest
         p_adjusted: None,
         least_p: 0.0,
     };
-    let mut tests = vec![test("whole", largest, kolmogorov_beyond(largest * both.sqrt()))];
+    let mut tests =
+        vec![test("whole", largest, kolmogorov_beyond(largest * effective_count.sqrt()))];
     let standardised = |k: usize| {
         let share = (of_a[k] * n_a + of_b[k] * n_b) / (n_a + n_b);
-        distance(k) * both.sqrt() / (share * (1.0 - share)).sqrt().max(1e-300)
+        distance(k) * effective_count.sqrt() / (share * (1.0 - share)).sqrt().max(1e-300)
     };
-    let farthest = (grid.body()..grid.values.len()).map(standardised).fold(0.0, f64::max);
+    let farthest = (grid.body_len()..grid.values.len()).map(standardised).fold(0.0, f64::max);
     tests.extend(
-        (grid.tail > 0).then(|| test("tail", farthest, 2.0 * grid.tail as f64 * normal(-farthest))),
+        (grid.tail > 0)
+            .then(|| test("tail", farthest, 2.0 * grid.tail as f64 * normal_cdf(-farthest))),
     );
     tests
 }
 
 /// P(B > A) + P(B = A)/2, from the ladders.
-pub fn superiority(a: &SideRuns, b: &SideRuns) -> Option<f64> {
+pub(crate) fn estimate_superiority(a: &SideRuns, b: &SideRuns) -> Option<f64> {
     let (n_a, n_b) = (a.count() as f64, b.count() as f64);
     if n_a < 1.0 || n_b < 1.0 {
         return None;
     }
     let (mut sum, mut below) = (0.0, 0u64);
-    for (value, count) in b.ladder.values() {
+    for (value, count) in b.ladder.distinct_values() {
         // The number of samples of A below this value, and of those at it.
         let up_to = a.ladder.at_or_below(value);
         let under = a.ladder.at_or_below(value.saturating_sub(1)).max(below.min(up_to));
@@ -289,15 +300,17 @@ mod checks {
 
     #[test]
     fn equal_distributions_pass_and_shifted_ones_fail_the_test() {
-        let mut random = Random::seeded(5);
+        let mut random = Random::from_seed(5);
         let mut draw = |from: f64| {
-            (0..5_000).map(|_| (from - 1_000.0 * random.unit().ln()) as i64).collect::<Vec<_>>()
+            (0..5_000)
+                .map(|_| (from - 1_000.0 * random.next_unit().ln()) as i64)
+                .collect::<Vec<_>>()
         };
         let (a, b, c) = (side(draw(0.0)), side(draw(0.0)), side(draw(300.0)));
-        assert!(tests(&a, &b, 0.05).iter().all(|test| test.p.unwrap() > 0.01));
-        assert!(tests(&a, &c, 0.05)[0].p.unwrap() < 0.001);
-        assert!((superiority(&a, &b).unwrap() - 0.5).abs() < 0.03);
-        assert!(superiority(&a, &c).unwrap() > 0.6);
+        assert!(test_distribution(&a, &b, 0.05).iter().all(|test| test.p.unwrap() > 0.01));
+        assert!(test_distribution(&a, &c, 0.05)[0].p.unwrap() < 0.001);
+        assert!((estimate_superiority(&a, &b).unwrap() - 0.5).abs() < 0.03);
+        assert!(estimate_superiority(&a, &c).unwrap() > 0.6);
     }
 
     #[test]
@@ -307,8 +320,8 @@ mod checks {
                 (0..count).map(|k| ComparedRun::of_samples(vec![from + k; 100])).collect(),
             )
         };
-        assert!(tests(&runs(3, 0), &runs(3, 1_000), 0.05).is_empty());
-        let tests = tests(&runs(4, 0), &runs(4, 1_000), 0.05);
+        assert!(test_distribution(&runs(3, 0), &runs(3, 1_000), 0.05).is_empty());
+        let tests = test_distribution(&runs(4, 0), &runs(4, 1_000), 0.05);
         assert_eq!((tests[0].p, tests[0].least_p), (Some(2.0 / 70.0), 2.0 / 70.0));
     }
 
@@ -319,6 +332,6 @@ mod checks {
             assert!(count.borrow_mut().insert(chosen.to_vec()));
             [0.0; 2]
         });
-        assert_eq!((count.borrow().len() as f64, combinations(6, 3)), (20.0, 20.0));
+        assert_eq!((count.borrow().len() as f64, count_combinations(6, 3)), (20.0, 20.0));
     }
 }

@@ -1,9 +1,9 @@
 //! Heat and power: what slowed the machine during a phase, when, and which of the worst samples
 //! were taken then.
 
-use crate::heat::limits;
+use crate::heat::describe_limits;
 use crate::{PhaseView, SeriesView};
-use punctual_core::format::span;
+use punctual_core::format::span_text;
 use punctual_core::{Clock, Finding, Heat, Nanos, SensorKind, Severity};
 
 /// The worst samples of each series that are compared with the seconds of a limit.
@@ -15,25 +15,25 @@ const NAMED: usize = 6;
 
 /// The finding about a phase in which heat or a weak supply slowed the machine.
 pub(crate) fn of_heat(phase: &PhaseView) -> Option<Finding> {
-    let heat = phase.meta.heat.known()?;
-    let mut said = limits(heat);
+    let heat = phase.meta.heat.known_value()?;
+    let mut said = describe_limits(heat);
     if said.is_empty() {
         return None;
     }
     said.truncate(NAMED);
-    let limited = heat.limited();
+    let limited = heat.limited_spans();
     let (first, last) = (limited.first()?.0, limited.last()?.1);
-    said.push(format!("between {} and {} of the phase", span(first), span(last)));
+    said.push(format!("between {} and {} of the phase", span_text(first), span_text(last)));
     let hottest = heat.sensors.iter().filter(|one| one.kind == SensorKind::Temperature);
-    let hottest = hottest.filter_map(|one| Some((one.worst()?, &one.name))).max();
+    let hottest = hottest.filter_map(|one| Some((one.worst_value()?, &one.name))).max();
     said.extend(hottest.map(|(of, name)| format!("{name} reached {:.1} °C", of as f64 / 1_000.0)));
     said.extend(worst_samples(phase, heat, &limited));
     let message = "throttled or under-voltage during the run: figures of these seconds are those \
                    of a slower machine";
     Some(
         Finding::new("throttled", Severity::Warning, &phase.meta.name, message)
-            .evidence(said.join("; "))
-            .remedy(
+            .with_evidence(said.join("; "))
+            .with_remedy(
                 "improve the cooling or the power supply, or let the machine cool down before: \
                  cool_below = \"60C\"",
             ),
@@ -45,33 +45,33 @@ fn worst_samples(phase: &PhaseView, heat: &Heat, limited: &[(Nanos, Nanos)]) -> 
     let lasted = heat.times.last().map_or(0, |last| last.ns()).max(1) as f64;
     let time: f64 = limited.iter().map(|(from, until)| until.ns() as f64 - from.ns() as f64).sum();
     let begin = phase.meta.started_monotonic;
-    let of = |view: &SeriesView| {
+    let describe_series = |view: &SeriesView| {
         if view.meta.clock != Clock::Monotonic {
             return None;
         }
         let worst = &view.state.data.worst[..view.state.data.worst.len().min(WORST)];
-        let within = worst.iter().filter(|sample| {
+        let limited_samples = worst.iter().filter(|sample| {
             let since = |at: i64| at.saturating_sub(begin);
             let (due, woke) = (since(sample.due.ns()), since(sample.woke.ns()));
             limited.iter().any(|(from, until)| woke >= from.ns() && due <= until.ns())
         });
-        let within = within.count();
-        let share = within as f64 / worst.len().max(1) as f64;
-        (within > 0 && share >= DENSER * time / lasted).then(|| {
+        let limited_count = limited_samples.count();
+        let share = limited_count as f64 / worst.len().max(1) as f64;
+        (limited_count > 0 && share >= DENSER * time / lasted).then(|| {
             format!(
-                "{within} of the {} worst samples of {} were taken then: likely due to it",
+                "{limited_count} of the {} worst samples of {} were taken then: likely due to it",
                 worst.len(),
                 view.meta.name
             )
         })
     };
-    phase.series.iter().filter_map(of).take(NAMED).collect()
+    phase.series.iter().filter_map(describe_series).take(NAMED).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{meta, phase, state};
+    use crate::testing::{phase_meta, series_meta, series_state};
     use punctual_bundle::PhaseMeta;
     use punctual_core::{Fact, Sensor};
 
@@ -93,8 +93,8 @@ mod tests {
     }
 
     fn found(heat: Fact<Heat>, worst_at: i64) -> Option<Finding> {
-        let phase = PhaseMeta { heat, ..phase() };
-        let (meta, mut state) = (meta(&[]), state(&[100, 200]));
+        let phase = PhaseMeta { heat, ..phase_meta() };
+        let (meta, mut state) = (series_meta(&[]), series_state(&[100, 200]));
         for sample in &mut state.data.worst {
             let latency = sample.latency();
             sample.due = punctual_core::ClockNs(worst_at * 1_000_000_000);

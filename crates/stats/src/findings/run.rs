@@ -22,7 +22,7 @@ pub fn of_run(manifest: &Manifest, damage: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
     match &manifest.ending {
         None => findings.push(cut_off()),
-        Some(ending) => findings.extend(early(ending)),
+        Some(ending) => findings.extend(report_early_end(ending)),
     }
     findings.extend(damage.iter().map(|what| {
         Finding::new(
@@ -31,8 +31,8 @@ pub fn of_run(manifest: &Manifest, damage: &[String]) -> Vec<Finding> {
             RUN,
             "a part of the bundle is missing or could not be read, and is ignored",
         )
-        .evidence(what.clone())
-        .remedy("use another copy of the bundle, or measure again")
+        .with_evidence(what.clone())
+        .with_remedy("use another copy of the bundle, or measure again")
     }));
     findings
 }
@@ -44,11 +44,11 @@ fn cut_off() -> Finding {
         RUN,
         "the run has no recorded end: it was killed, the machine failed, or it is still running",
     )
-    .evidence("bundle.json has no \"ending\"")
-    .remedy("the figures are those of the last checkpoint; measure again for a verdict")
+    .with_evidence("bundle.json has no \"ending\"")
+    .with_remedy("the figures are those of the last checkpoint; measure again for a verdict")
 }
 
-fn early(ending: &RunEnding) -> Option<Finding> {
+fn report_early_end(ending: &RunEnding) -> Option<Finding> {
     if ending.outcome == Outcome::Completed {
         return None;
     }
@@ -61,47 +61,51 @@ fn early(ending: &RunEnding) -> Option<Finding> {
         Finding::new("ended-early", severity, RUN, "the run ended before its planned end");
     Some(
         finding
-            .evidence(ending.outcome.to_string())
-            .remedy("let a run reach its end before comparing it with others"),
+            .with_evidence(ending.outcome.to_string())
+            .with_remedy("let a run reach its end before comparing it with others"),
     )
 }
 
 /// Findings about the circumstances of a phase. `is_periodic`: all its threads work once per
 /// period.
 pub fn of_phase(phase: &PhaseMeta, is_periodic: bool) -> Vec<Finding> {
-    let steal = phase.cpu_load.known().filter(|load| load.all.steal >= STEAL).map(|load| {
+    let steal = phase.cpu_load.known_value().filter(|load| load.all.steal >= STEAL).map(|load| {
         Finding::new(
             "steal",
             Severity::Warning,
             &phase.name,
             "the hypervisor took CPU time from this machine",
         )
-        .evidence(format!(
+        .with_evidence(format!(
             "{:.2} % of the CPU time of the phase was steal time (/proc/stat)",
             load.all.steal * 100.0
         ))
-        .remedy(
+        .with_remedy(
             "measure on real hardware, or on a host whose CPUs are not shared; latencies here \
              include the host's",
         )
     });
-    let stopped = phase.evidence.known().into_iter().flat_map(|evidence| &evidence.loads);
+    let stopped = phase.evidence.known_value().into_iter().flat_map(|evidence| &evidence.loads);
     let stopped = stopped.filter_map(|load| {
         let subject = format!("{}/{}", phase.name, load.name);
         let message = "the load did not load the system all the time";
         let finding = Finding::new("load-stopped", Severity::Warning, subject, message);
-        Some(finding.evidence(when_stopped(load)?).remedy(
+        Some(finding.with_evidence(when_stopped(load)?).with_remedy(
             "find who stops it (SIGSTOP, a debugger, a terminal in the background), and run again",
         ))
     });
-    let controller = phase.controller.known().filter(|own| own.longest >= Nanos::SECOND);
+    let controller = phase.controller.known_value().filter(|own| own.longest >= Nanos::SECOND);
     let controller = controller.map(|own| controller_delayed(&phase.name, own));
     let loads = phase.loads.iter().filter_map(|load| failed_load(&phase.name, load));
     let claims = phase.measures.iter().flat_map(|measure| {
-        measure.notes.validations.iter().filter_map(|one| differs(&phase.name, &measure.name, one))
+        measure
+            .notes
+            .validations
+            .iter()
+            .filter_map(|one| report_difference(&phase.name, &measure.name, one))
     });
-    let all = steal.into_iter().chain(not_idle(phase, is_periodic)).chain(controller);
-    all.chain(stopped).chain(loads).chain(claims).collect()
+    let run_findings = steal.into_iter().chain(not_idle(phase, is_periodic)).chain(controller);
+    run_findings.chain(stopped).chain(loads).chain(claims).collect()
 }
 
 /// The finding for a controller thread that ran late, with the measured reason for most of it.
@@ -125,16 +129,16 @@ fn controller_delayed(phase: &str, own: &ControllerEvidence) -> Finding {
     };
     let message = format!("punctual itself did not run when it was to: {reason}");
     let place = own.place.as_ref().map_or(String::new(), |place| format!(" ({place})"));
-    let waited = own.waited.map_or("unknown".to_owned(), Nanos::readable);
+    let waited = own.waited.map_or("unknown".to_owned(), Nanos::to_readable);
     Finding::new("controller-delayed", Severity::Warning, phase, message)
-        .evidence(format!(
+        .with_evidence(format!(
             "{} in all, {} at once{place}; ready and without a CPU: {waited}; blocked in system \
              calls: {}",
-            own.delayed.readable(),
-            own.longest.readable(),
-            own.blocked.readable()
+            own.delayed.to_readable(),
+            own.longest.to_readable(),
+            own.blocked.to_readable()
         ))
-        .remedy(remedy)
+        .with_remedy(remedy)
 }
 
 /// A phase called idle that was not: without a load of its own, and with threads that work once per
@@ -143,12 +147,12 @@ fn not_idle(phase: &PhaseMeta, is_periodic: bool) -> Option<Finding> {
     if phase.name != IDLE || !phase.loads.is_empty() || !is_periodic {
         return None;
     }
-    let load = phase.cpu_load.known().filter(|load| load.all.busy >= BUSY)?;
+    let load = phase.cpu_load.known_value().filter(|load| load.all.busy >= BUSY)?;
     let message = "the phase is called idle, and something else kept the CPUs busy";
     Some(
         Finding::new("not-idle", Severity::Warning, IDLE, message)
-            .evidence(format!("CPUs {:.0} % busy (/proc/stat)", load.all.busy * 100.0))
-            .remedy("end what else runs (top shows it), and measure again"),
+            .with_evidence(format!("CPUs {:.0} % busy (/proc/stat)", load.all.busy * 100.0))
+            .with_remedy("end what else runs (top shows it), and measure again"),
     )
 }
 
@@ -156,11 +160,11 @@ fn not_idle(phase: &PhaseMeta, is_periodic: bool) -> Option<Finding> {
 pub(crate) fn of_absent(phase: &str, series: &str, why: &str) -> Finding {
     let message = "this cannot be measured on this system";
     Finding::new("series-absent", Severity::Note, format!("{phase}/{series}"), message)
-        .evidence(why)
+        .with_evidence(why)
 }
 
-fn differs(phase: &str, measure: &str, one: &Validation) -> Option<Finding> {
-    let counted = one.counted.known().filter(|_| one.agrees == Some(false))?;
+fn report_difference(phase: &str, measure: &str, one: &Validation) -> Option<Finding> {
+    let counted = one.counted.known_value().filter(|_| one.agrees == Some(false))?;
     let message =
         format!("the workload reports other {} than an independent source counted", one.what);
     let evidence = format!("reported {}, counted {counted} by {}", one.claimed, one.source);
@@ -171,7 +175,7 @@ fn differs(phase: &str, measure: &str, one: &Validation) -> Option<Finding> {
         message,
     );
     Some(
-        finding.evidence(evidence).remedy(
+        finding.with_evidence(evidence).with_remedy(
             one.explanation
                 .clone()
                 .unwrap_or("do not use its figures until the difference is explained".to_owned()),
@@ -186,7 +190,10 @@ fn failed_load(phase: &str, load: &LoadMeta) -> Option<Finding> {
             load.name
         );
         Finding::new("load-failed", Severity::Warning, format!("{phase}/{}", load.name), message)
-            .evidence(format!("{} of its {} starts ended with failure", load.failures, load.starts))
-            .remedy("run its command alone to see its output, or write its output to a file")
+            .with_evidence(format!(
+                "{} of its {} starts ended with failure",
+                load.failures, load.starts
+            ))
+            .with_remedy("run its command alone to see its output, or write its output to a file")
     })
 }

@@ -130,7 +130,11 @@ fn of_proof(proof: &Proof) -> Option<Finding> {
         ),
         ProofWord::Memory | ProofWord::Recorder => return None,
     };
-    Some(Finding::new(id, severity, &proof.subject, message).evidence(&*proof.why).remedy(remedy))
+    Some(
+        Finding::new(id, severity, &proof.subject, message)
+            .with_evidence(&*proof.why)
+            .with_remedy(remedy),
+    )
 }
 
 #[cfg(test)]

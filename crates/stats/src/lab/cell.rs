@@ -1,6 +1,6 @@
 //! Computes the figures of a cell from its bundles.
 
-use crate::summary::summarize;
+use crate::summary::summarize_bundle;
 use punctual_bundle::lab::{CellSeries, LabRequirement, SeriesFigures};
 use punctual_bundle::meta::EQUIVALENCE;
 use punctual_bundle::summary::{
@@ -12,7 +12,7 @@ use punctual_bundle::{Bundle, SeriesMeta};
 pub struct SeedRuns<'a> {
     /// The seed; `None`: that of the experiment.
     pub seed: Option<u64>,
-    /// Its bundle, with the lab's requirements ([`requiring`]).
+    /// Its bundle, with the lab's requirements ([`add_requirements`]).
     pub bundle: &'a Bundle,
 }
 
@@ -28,7 +28,7 @@ pub struct CellResults {
 }
 
 /// Adds the lab's requirements to each series of a bundle.
-pub fn requiring(bundle: &mut Bundle, requirements: &[LabRequirement]) {
+pub fn add_requirements(bundle: &mut Bundle, requirements: &[LabRequirement]) {
     for series in bundle.phases.iter_mut().flat_map(|phase| &mut phase.series) {
         let SeriesMeta { name, measure, requirements: own, .. } = &mut series.meta;
         for requirement in requirements {
@@ -47,7 +47,7 @@ pub fn requiring(bundle: &mut Bundle, requirements: &[LabRequirement]) {
 
 /// Adds the samples of another bundle of the same cell to this one, series by series; a series that
 /// only one of them has is unchanged.
-pub fn pool(into: &mut Bundle, other: &Bundle) {
+pub fn pool_samples(into: &mut Bundle, other: &Bundle) {
     for phase in &mut into.phases {
         let Some(same) = other.phases.iter().find(|p| p.meta.name == phase.meta.name) else {
             continue;
@@ -62,13 +62,13 @@ pub fn pool(into: &mut Bundle, other: &Bundle) {
 
 /// The figures over all seeds and of each seed. Seeds have the same experiment, so their series are
 /// the same.
-pub fn cell(seeds: &[SeedRuns]) -> CellResults {
-    let summaries: Vec<Summary> = seeds.iter().map(|seed| summarize(seed.bundle)).collect();
+pub fn evaluate_cell(seeds: &[SeedRuns]) -> CellResults {
+    let summaries: Vec<Summary> = seeds.iter().map(|seed| summarize_bundle(seed.bundle)).collect();
     let all_series = |summary: &Summary| -> Vec<SeriesFigures> {
         summary
             .phases
             .iter()
-            .flat_map(|phase| phase.series.iter().map(|series| figures(phase, series)))
+            .flat_map(|phase| phase.series.iter().map(|series| series_figures(phase, series)))
             .collect()
     };
     let by_seed: Vec<Vec<SeriesFigures>> = summaries.iter().map(all_series).collect();
@@ -77,20 +77,19 @@ pub fn cell(seeds: &[SeedRuns]) -> CellResults {
     let worst = (0..seeds.len()).rev().max_by_key(|k| worst_of(&by_seed[*k])).unwrap_or(0);
     let mut pooled = seeds.first().map(|seed| seed.bundle.clone());
     if let Some(pooled) = &mut pooled {
-        seeds[1..].iter().for_each(|seed| pool(pooled, seed.bundle));
+        seeds[1..].iter().for_each(|seed| pool_samples(pooled, seed.bundle));
     }
-    let pooled = pooled.map(|bundle| summarize(&bundle));
+    let pooled = pooled.map(|bundle| summarize_bundle(&bundle));
     let series = pooled.iter().flat_map(|summary| &summary.phases).flat_map(|phase| {
-        phase
-            .series
-            .iter()
-            .map(|series| over_seeds(figures(phase, series), series, seeds, &summaries, &by_seed))
+        phase.series.iter().map(|series| {
+            over_seeds(series_figures(phase, series), series, seeds, &summaries, &by_seed)
+        })
     });
     let verdicts = summaries.iter().map(|summary| summary.verdict.word);
     CellResults {
         series: series.collect(),
         worst,
-        verdict: VerdictWord::gravest(verdicts.clone().flatten()),
+        verdict: VerdictWord::gravest_verdict(verdicts.clone().flatten()),
         seeds: by_seed.into_iter().zip(verdicts).collect(),
     }
 }
@@ -111,7 +110,7 @@ fn over_seeds(
         })
         .collect();
     let worst = maxima.iter().rev().max_by_key(|(_, max)| *max);
-    let each = |summary: &'_ Summary| -> Vec<RequirementSummary> {
+    let requirements_of = |summary: &'_ Summary| -> Vec<RequirementSummary> {
         let same = summary
             .phases
             .iter()
@@ -120,9 +119,9 @@ fn over_seeds(
         same.flat_map(|(_, series)| series.requirements.clone()).collect()
     };
     let mut requirements: Vec<RequirementSummary> = Vec::new();
-    for requirement in summaries.iter().flat_map(each) {
+    for requirement in summaries.iter().flat_map(requirements_of) {
         match requirements.iter_mut().find(|known| known.requirement == requirement.requirement) {
-            Some(known) if requirement.verdict.gravity() > known.verdict.gravity() => {
+            Some(known) if requirement.verdict.gravity_rank() > known.verdict.gravity_rank() => {
                 *known = requirement
             }
             Some(known)
@@ -151,7 +150,7 @@ fn over_seeds(
 }
 
 /// The figures of a series that a lab shows.
-pub fn figures(phase: &PhaseSummary, series: &SeriesSummary) -> SeriesFigures {
+pub(crate) fn series_figures(phase: &PhaseSummary, series: &SeriesSummary) -> SeriesFigures {
     SeriesFigures {
         phase: phase.name.clone(),
         series: series.name.clone(),

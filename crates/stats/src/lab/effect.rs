@@ -62,19 +62,19 @@ impl Contrast {
 }
 
 /// The effects of all axes on all series, ordered by axis, value and series.
-pub fn effects(lab: &LabDocument) -> Vec<AxisEffect> {
+pub fn axis_effects(lab: &LabDocument) -> Vec<AxisEffect> {
     let mut found = Vec::new();
     for axis in lab.axes.iter().filter(|axis| axis.values.len() > 1) {
         for value in &axis.values[1..] {
-            let all = lab.series();
-            let of = |series| effect(lab, &axis.name, (&axis.values[0], value), series);
-            found.extend(all.iter().map(of));
+            let all_series = lab.all_series();
+            let effect_on = |series| axis_effect(lab, &axis.name, (&axis.values[0], value), series);
+            found.extend(all_series.iter().map(effect_on));
         }
     }
     found
 }
 
-fn effect(
+fn axis_effect(
     lab: &LabDocument,
     axis: &str,
     (first, value): (&str, &str),
@@ -84,11 +84,11 @@ fn effect(
         .cells
         .iter()
         .filter(|cell| cell.axes.get(axis).is_some_and(|own| own == value))
-        .filter_map(|cell| Some((partner(lab, cell, axis, first)?, cell)))
+        .filter_map(|cell| Some((find_partner(lab, cell, axis, first)?, cell)))
         .collect();
     let contrast = |metric: &&str| {
-        let logs = pairs.iter().map(|(without, with)| differences(without, with, series, metric));
-        contrast(&logs.filter(|logs| !logs.is_empty()).collect::<Vec<_>>())
+        let logs = pairs.iter().map(|(without, with)| log_ratios(without, with, series, metric));
+        estimate_contrast(&logs.filter(|logs| !logs.is_empty()).collect::<Vec<_>>())
     };
     let stated = lab.cells.iter().flat_map(|cell| &cell.series);
     let stated = stated
@@ -101,38 +101,43 @@ fn effect(
         against: first.to_owned(),
         series: series.clone(),
         contrasts: METRICS.iter().map(contrast).collect(),
-        margins: stated.into_iter().map(|of| (of.clone(), within(&of, &pairs, series))).collect(),
+        margins: stated
+            .into_iter()
+            .map(|of| (of.clone(), test_equivalence(&of, &pairs, series)))
+            .collect(),
     }
 }
 
 /// Whether the pairs of cells are equivalent by a margin.
-fn within(
+fn test_equivalence(
     margin: &str,
     pairs: &[(&CellDocument, &CellDocument)],
     series: &(String, String),
 ) -> Result<Tested, String> {
-    let of: Equivalence = margin.parse().map_err(|why| format!("{why}"))?;
-    let metric = match of.figure {
+    let equivalence: Equivalence = margin.parse().map_err(|why| format!("{why}"))?;
+    let metric = match equivalence.figure {
         BlockFigure::Median => "p50",
         BlockFigure::Worst => "max",
     };
-    let pairs = pairs.iter().map(|(without, with)| figures(without, with, series, metric));
+    let pairs = pairs.iter().map(|(without, with)| paired_figures(without, with, series, metric));
     let pairs: Vec<Vec<[f64; 2]>> = pairs.filter(|seeds| !seeds.is_empty()).collect();
     let firsts: Vec<f64> = pairs.iter().flatten().map(|[first, _]| *first).collect();
-    let each = |seeds: &Vec<[f64; 2]>| -> Vec<f64> {
+    let seed_differences = |seeds: &Vec<[f64; 2]>| -> Vec<f64> {
         seeds.iter().map(|[first, other]| other - first).collect()
     };
     let differences: Vec<f64> = match pairs.len() {
-        n if n >= SAMPLE_OF_PAIRS => pairs.iter().map(|seeds| mean(&each(seeds))).collect(),
-        _ => pairs.iter().flat_map(each).collect(),
+        n if n >= SAMPLE_OF_PAIRS => {
+            pairs.iter().map(|seeds| mean(&seed_differences(seeds))).collect()
+        }
+        _ => pairs.iter().flat_map(seed_differences).collect(),
     };
     let estimate = EffectEstimate::of_pairs(&differences)
         .ok_or_else(|| format!("{} pairs of runs show no spread", differences.len()))?;
-    Ok(estimate.within(of.margin.ns(mean(&firsts))))
+    Ok(estimate.test_equivalence(equivalence.margin.margin_in_ns(mean(&firsts))))
 }
 
 /// The cell with this value of the axis that is otherwise the same.
-pub(super) fn partner<'a>(
+pub(super) fn find_partner<'a>(
     lab: &'a LabDocument,
     cell: &CellDocument,
     axis: &str,
@@ -149,7 +154,7 @@ pub(super) fn partner<'a>(
 }
 
 /// A figure in ns without and with the value, for each seed that both cells have.
-fn figures(
+fn paired_figures(
     without: &CellDocument,
     with: &CellDocument,
     series: &(String, String),
@@ -157,28 +162,31 @@ fn figures(
 ) -> Vec<[f64; 2]> {
     let figure = |all: &[SeriesFigures]| {
         let same = all.iter().find(|one| (&one.phase, &one.series) == (&series.0, &series.1))?;
-        value(same, metric).map(|ns| ns as f64)
+        figure_value(same, metric).map(|ns| ns as f64)
     };
     let of_seed = |with: &SeedDocument| {
-        let without = without.seeds.iter().find(|without| without.seed == with.seed)?;
-        Some([figure(&without.series)?, figure(&with.series)?])
+        let seed_without = without.seeds.iter().find(|without| without.seed == with.seed)?;
+        Some([figure(&seed_without.series)?, figure(&with.series)?])
     };
     with.seeds.iter().filter_map(of_seed).collect()
 }
 
 /// The logarithm of its ratio for each of these seeds.
-pub(super) fn differences(
+pub(super) fn log_ratios(
     without: &CellDocument,
     with: &CellDocument,
     series: &(String, String),
     metric: &str,
 ) -> Vec<f64> {
-    let both = figures(without, with, series, metric).into_iter();
-    both.filter(|both| both.iter().all(|ns| *ns > 0.0)).map(|[a, b]| b.ln() - a.ln()).collect()
+    let figure_pairs = paired_figures(without, with, series, metric).into_iter();
+    figure_pairs
+        .filter(|both| both.iter().all(|ns| *ns > 0.0))
+        .map(|[a, b]| b.ln() - a.ln())
+        .collect()
 }
 
 /// A figure by its name.
-pub fn value(figures: &SeriesFigures, metric: &str) -> Option<i64> {
+pub fn figure_value(figures: &SeriesFigures, metric: &str) -> Option<i64> {
     match metric {
         "max" => figures.max,
         "min" => figures.min,
@@ -188,17 +196,18 @@ pub fn value(figures: &SeriesFigures, metric: &str) -> Option<i64> {
 }
 
 /// The contrast from `pairs`: the differences of each pair of cells, none empty.
-pub(super) fn contrast(pairs: &[Vec<f64>]) -> Option<Contrast> {
+pub(super) fn estimate_contrast(pairs: &[Vec<f64>]) -> Option<Contrast> {
     let means: Vec<f64> = pairs.iter().map(|differences| mean(differences)).collect();
     let estimate = match means.len() {
         n if n >= SAMPLE_OF_PAIRS => EffectEstimate::of_pairs(&means),
         _ => EffectEstimate::of_groups(pairs),
     };
     // Without any spread, it is unknown.
-    let known = estimate.filter(|estimate| estimate.error > 0.0);
+    let known_estimate = estimate.filter(|estimate| estimate.error > 0.0);
     (!means.is_empty()).then(|| Contrast {
         ratio: mean(&means).exp(),
-        interval: known.map(|of| of.interval(1.0 - CONFIDENCE).map(f64::exp).into()),
+        interval: known_estimate
+            .map(|of| of.confidence_interval(1.0 - CONFIDENCE).map(f64::exp).into()),
         range: (
             means.iter().copied().fold(f64::INFINITY, f64::min).exp(),
             means.iter().copied().fold(f64::NEG_INFINITY, f64::max).exp(),
@@ -215,11 +224,11 @@ mod tests {
 
     #[test]
     fn a_factor_is_found_with_its_interval() {
-        let mut random = Random::seeded(3);
+        let mut random = Random::from_seed(3);
         let pairs: Vec<Vec<f64>> = (0..6)
-            .map(|_| (0..5).map(|_| 2f64.ln() + (random.unit() - 0.5) * 0.2).collect())
+            .map(|_| (0..5).map(|_| 2f64.ln() + (random.next_unit() - 0.5) * 0.2).collect())
             .collect();
-        let contrast = contrast(&pairs).unwrap();
+        let contrast = estimate_contrast(&pairs).unwrap();
         let (low, high) = contrast.interval.unwrap();
         assert!((contrast.ratio - 2.0).abs() < 0.1, "{contrast:?}");
         assert!(low < 2.0 && 2.0 < high && low > 1.8 && high < 2.2, "{contrast:?}");
@@ -246,8 +255,8 @@ mod tests {
         fn draw(&self, random: &mut Random) -> Vec<Vec<f64>> {
             // Minus Euler's constant, the mean of Gumbel's distribution.
             let gumbel =
-                |random: &mut Random| -(-random.unit().ln()).ln() - 0.577_215_664_901_532_9;
-            let bell = |random: &mut Random| (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+                |random: &mut Random| -(-random.next_unit().ln()).ln() - 0.577_215_664_901_532_9;
+            let bell = |random: &mut Random| (0..12).map(|_| random.next_unit()).sum::<f64>() - 6.0;
             let pair = |k: usize| {
                 let of_pair = self.interaction * bell(random);
                 let first = if k == 0 { self.first } else { 1.0 };
@@ -259,7 +268,7 @@ mod tests {
 
         /// The share of intervals that contain the true effect, zero.
         fn coverage(&self) -> f64 {
-            let mut random = Random::seeded((self.pairs * 100 + self.seeds) as u64);
+            let mut random = Random::from_seed((self.pairs * 100 + self.seeds) as u64);
             covering(|| self.draw(&mut random), 0.0)
         }
     }
@@ -271,7 +280,8 @@ mod tests {
         let holds = |c: Contrast| {
             c.interval.is_some_and(|(low, high)| (low.ln()..=high.ln()).contains(&truth))
         };
-        (0..LABS).filter(|_| contrast(&draw()).is_some_and(holds)).count() as f64 / LABS as f64
+        (0..LABS).filter(|_| estimate_contrast(&draw()).is_some_and(holds)).count() as f64
+            / LABS as f64
     }
 
     #[test]
@@ -305,11 +315,11 @@ mod tests {
     #[test]
     fn intervals_of_few_pairs_cover_too_rarely_if_axes_interact() {
         let coverage = |pairs: usize| {
-            let mut random = Random::seeded(pairs as u64);
+            let mut random = Random::from_seed(pairs as u64);
             let effect = 0.01f64.ln();
             let mut pair = || {
-                let of_pair = if random.unit() < 0.5 { effect } else { 0.0 };
-                (0..4).map(|_| of_pair + 0.3 * (random.unit() - 0.5)).collect::<Vec<f64>>()
+                let of_pair = if random.next_unit() < 0.5 { effect } else { 0.0 };
+                (0..4).map(|_| of_pair + 0.3 * (random.next_unit() - 0.5)).collect::<Vec<f64>>()
             };
             covering(|| (0..pairs).map(|_| pair()).collect(), effect / 2.0)
         };
@@ -323,10 +333,10 @@ mod tests {
 
     #[test]
     fn a_single_pair_has_no_interval() {
-        let alone = contrast(&[vec![1.0]]).unwrap();
+        let alone = estimate_contrast(&[vec![1.0]]).unwrap();
         assert_eq!((alone.interval, alone.is_significant()), (None, None));
-        let equal = contrast(&[vec![0.5, 0.5], vec![0.5, 0.5]]).unwrap();
+        let equal = estimate_contrast(&[vec![0.5, 0.5], vec![0.5, 0.5]]).unwrap();
         assert_eq!(equal.interval, None, "no spread at all tells nothing");
-        assert!(contrast(&[]).is_none());
+        assert!(estimate_contrast(&[]).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! A lab from its runs, without the file that describes it.
 
-use super::cell::{CellResults, SeedRuns, cell};
-use super::work::work;
+use super::cell::{CellResults, SeedRuns, evaluate_cell};
+use super::work::work_figures;
 use punctual_bundle::lab::{
     CellDocument, CellState, LabDocument, RunDocument, SCHEMA, SeedDocument, VIRTUAL_MACHINE,
 };
@@ -34,7 +34,7 @@ pub fn of_runs(name: &str, runs: &[StoredCell<'_>]) -> Option<LabDocument> {
     }
     let cells: Vec<CellDocument> = names
         .into_iter()
-        .map(|cell| document(cell, runs.iter().filter(|run| run.cell == cell).collect()))
+        .map(|cell| cell_document(cell, runs.iter().filter(|run| run.cell == cell).collect()))
         .collect();
     let mut seeds: Vec<u64> = runs.iter().filter_map(|run| run.seed).collect();
     seeds.sort_unstable();
@@ -50,26 +50,26 @@ pub fn of_runs(name: &str, runs: &[StoredCell<'_>]) -> Option<LabDocument> {
         seeds,
         repeat: repeat.and_then(|repeat| u32::try_from(repeat).ok()).unwrap_or(1),
         limits: vec![LIMIT.to_owned()],
-        verdict: VerdictWord::gravest(cells.iter().filter_map(|cell| cell.verdict)),
+        verdict: VerdictWord::gravest_verdict(cells.iter().filter_map(|cell| cell.verdict)),
         cells,
         ..LabDocument::default()
     })
 }
 
-fn failed(run: &&StoredCell<'_>) -> bool {
+fn has_failed(run: &&StoredCell<'_>) -> bool {
     let ending = run.bundle.manifest.ending.as_ref();
     ending.is_some_and(|ending| matches!(ending.outcome, Outcome::Failed { .. }))
 }
 
 /// The first run of each seed counts, as in a lab.
-fn document(name: &str, runs: Vec<&StoredCell<'_>>) -> CellDocument {
+fn cell_document(name: &str, runs: Vec<&StoredCell<'_>>) -> CellDocument {
     let mut by_seed: BTreeMap<Option<u64>, Vec<&StoredCell<'_>>> = BTreeMap::new();
     runs.iter().for_each(|run| by_seed.entry(run.seed).or_default().push(run));
     let firsts: Vec<SeedRuns<'_>> = by_seed
         .iter()
         .map(|(seed, runs)| SeedRuns { seed: *seed, bundle: runs[0].bundle })
         .collect();
-    let CellResults { series, seeds: figures, .. } = cell(&firsts);
+    let CellResults { series, seeds: figures, .. } = evaluate_cell(&firsts);
     let run = |of: &&StoredCell<'_>| RunDocument {
         exit_code: of.bundle.manifest.ending.as_ref().map(|ending| ending.exit_code.into()),
         ..RunDocument::default()
@@ -78,19 +78,19 @@ fn document(name: &str, runs: Vec<&StoredCell<'_>>) -> CellDocument {
         seed: *seed,
         experiment: String::new(),
         runs: runs.iter().map(run).collect(),
-        verdict: VerdictWord::gravest(runs.iter().filter_map(|run| run.verdict)),
+        verdict: VerdictWord::gravest_verdict(runs.iter().filter_map(|run| run.verdict)),
         series,
-        work: work(runs[0].bundle),
+        work: work_figures(runs[0].bundle),
     });
-    let time = Timebase::together(runs.iter().map(|run| run.bundle.timebase()));
+    let time = Timebase::common_timebase(runs.iter().map(|run| run.bundle.timebase()));
     CellDocument {
         name: name.to_owned(),
         target: match time {
             Timebase::Own => "host".to_owned(),
-            time => format!("{VIRTUAL_MACHINE}, {}", time.name()),
+            time => format!("{VIRTUAL_MACHINE}, {}", time.target_suffix()),
         },
-        state: if runs.iter().any(failed) { CellState::Failed } else { CellState::Done },
-        verdict: VerdictWord::gravest(runs.iter().filter_map(|run| run.verdict)),
+        state: if runs.iter().any(has_failed) { CellState::Failed } else { CellState::Done },
+        verdict: VerdictWord::gravest_verdict(runs.iter().filter_map(|run| run.verdict)),
         series,
         seeds: seeds.collect(),
         ..CellDocument::default()

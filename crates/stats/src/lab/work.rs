@@ -1,7 +1,7 @@
 //! The work of loads in the cells of a lab: the price of what makes latencies shorter, and how work
 //! grows along an axis of numbers.
 
-use super::effect::{Contrast, contrast, partner};
+use super::effect::{Contrast, estimate_contrast, find_partner};
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{AxisDocument, CellDocument, LabDocument, SeedDocument, WorkFigures};
 use punctual_bundle::load::LoadWork;
@@ -10,27 +10,28 @@ use punctual_bundle::load::LoadWork;
 const SWITCHES: &str = "context switches";
 
 /// The work of each load of a run, by its own count; beside it the context switches of all CPUs.
-pub fn work(bundle: &Bundle) -> Vec<WorkFigures> {
-    let mut all = Vec::new();
+pub fn work_figures(bundle: &Bundle) -> Vec<WorkFigures> {
+    let mut all_work = Vec::new();
     for phase in bundle.phases.iter().map(|phase| &phase.meta) {
-        let loads = phase.loads.iter().filter_map(|load| Some((load, load.work.known()?)));
-        let own = loads.flat_map(|(load, work)| work.iter().map(move |work| (&load.name, work)));
-        let begin = all.len();
-        all.extend(own.map(|(load, work)| WorkFigures {
+        let loads = phase.loads.iter().filter_map(|load| Some((load, load.work.known_value()?)));
+        let load_work =
+            loads.flat_map(|(load, work)| work.iter().map(move |work| (&load.name, work)));
+        let begin = all_work.len();
+        all_work.extend(load_work.map(|(load, work)| WorkFigures {
             phase: phase.name.clone(),
             load: load.clone(),
             work: work.clone(),
         }));
-        let switches = phase.cpu_load.known().and_then(|load| load.switches);
+        let switches = phase.cpu_load.known_value().and_then(|load| load.switches);
         if let (Some(operations), Some(duration)) = (switches, phase.duration)
-            && all.len() > begin
+            && all_work.len() > begin
         {
             let seconds = duration.ns() as f64 / 1e9;
             let work = LoadWork { what: SWITCHES.to_owned(), operations, seconds, runs: 1 };
-            all.push(WorkFigures { phase: phase.name.clone(), load: String::new(), work });
+            all_work.push(WorkFigures { phase: phase.name.clone(), load: String::new(), work });
         }
     }
-    all
+    all_work
 }
 
 /// Work that is compared between cells: of a load in a phase, or of the kernel.
@@ -44,32 +45,33 @@ pub struct Throughput {
 }
 
 impl Throughput {
-    fn is(&self, of: &WorkFigures) -> bool {
+    fn is_about(&self, of: &WorkFigures) -> bool {
         (&self.phase, &self.load, &self.what) == (&of.phase, &of.load, &of.work.what)
     }
 
     fn of_seed(&self, seed: &SeedDocument) -> Option<f64> {
-        seed.work.iter().find(|of| self.is(of))?.work.per_second().filter(|rate| *rate > 0.0)
+        seed.work.iter().find(|of| self.is_about(of))?.work.per_second().filter(|rate| *rate > 0.0)
     }
 }
 
 /// The work of all cells, each once, in order.
-pub fn throughputs(lab: &LabDocument) -> Vec<Throughput> {
-    let mut all: Vec<Throughput> = Vec::new();
+pub fn list_throughputs(lab: &LabDocument) -> Vec<Throughput> {
+    let mut all_throughputs: Vec<Throughput> = Vec::new();
     for of in lab.cells.iter().flat_map(|cell| &cell.seeds).flat_map(|seed| &seed.work) {
-        if !all.iter().any(|known| known.is(of)) {
+        if !all_throughputs.iter().any(|known| known.is_about(of)) {
             let WorkFigures { phase, load, work } = of.clone();
-            all.push(Throughput { phase, load, what: work.what });
+            all_throughputs.push(Throughput { phase, load, what: work.what });
         }
     }
-    all
+    all_throughputs
 }
 
 /// This work in a cell, over all its seeds.
 pub fn of_cell(cell: &CellDocument, of: &Throughput) -> Option<LoadWork> {
-    let mut own = cell.seeds.iter().flat_map(|seed| &seed.work).filter(|one| of.is(one));
-    let mut sum = own.next()?.work.clone();
-    own.for_each(|more| sum.add(&more.work));
+    let mut matching_work =
+        cell.seeds.iter().flat_map(|seed| &seed.work).filter(|one| of.is_about(one));
+    let mut sum = matching_work.next()?.work.clone();
+    matching_work.for_each(|more| sum.add(&more.work));
     Some(sum)
 }
 
@@ -85,13 +87,13 @@ pub struct Price {
 }
 
 /// The cost, or the yield, of each value of each axis in work of each load.
-pub fn prices(lab: &LabDocument) -> Vec<Price> {
-    let (works, mut found) = (throughputs(lab), Vec::new());
+pub fn estimate_prices(lab: &LabDocument) -> Vec<Price> {
+    let (works, mut found) = (list_throughputs(lab), Vec::new());
     for axis in &lab.axes {
         for value in axis.values.iter().skip(1) {
             let against = &axis.values[0];
             found.extend(works.iter().filter_map(|of| {
-                let contrast = between(lab, &axis.name, against, value, of)?;
+                let contrast = contrast_between(lab, &axis.name, against, value, of)?;
                 let (axis, value, against) = (axis.name.clone(), value.clone(), against.clone());
                 Some(Price { axis, value, against, of: of.clone(), contrast })
             }));
@@ -100,7 +102,7 @@ pub fn prices(lab: &LabDocument) -> Vec<Price> {
     found
 }
 
-fn between(
+fn contrast_between(
     lab: &LabDocument,
     axis: &str,
     first: &str,
@@ -109,42 +111,44 @@ fn between(
 ) -> Option<Contrast> {
     let cells = lab.cells.iter().filter(|cell| cell.axes.get(axis).is_some_and(|own| own == value));
     let pairs = cells.filter_map(|with| {
-        let without = partner(lab, with, axis, first)?;
+        let cell_without = find_partner(lab, with, axis, first)?;
         let logs = with.seeds.iter().filter_map(|with| {
-            let without = without.seeds.iter().find(|without| without.seed == with.seed)?;
-            Some(of.of_seed(with)?.ln() - of.of_seed(without)?.ln())
+            let seed_without =
+                cell_without.seeds.iter().find(|without| without.seed == with.seed)?;
+            Some(of.of_seed(with)?.ln() - of.of_seed(seed_without)?.ln())
         });
         Some(logs.collect::<Vec<f64>>())
     });
-    contrast(&pairs.filter(|logs| !logs.is_empty()).collect::<Vec<_>>())
+    estimate_contrast(&pairs.filter(|logs| !logs.is_empty()).collect::<Vec<_>>())
 }
 
 /// The values of an axis, if they are ascending positive numbers, at least three.
-pub fn numbers(axis: &AxisDocument) -> Option<Vec<f64>> {
-    let all: Vec<f64> =
+pub fn numeric_values(axis: &AxisDocument) -> Option<Vec<f64>> {
+    let axis_numbers: Vec<f64> =
         axis.values.iter().map(|value| value.parse().ok()).collect::<Option<_>>()?;
-    let ascends = all.is_sorted_by(|a, b| a < b) && all.iter().all(|n| n.is_finite() && *n > 0.0);
-    (all.len() > 2 && ascends).then_some(all)
+    let ascends = axis_numbers.is_sorted_by(|a, b| a < b)
+        && axis_numbers.iter().all(|n| n.is_finite() && *n > 0.0);
+    (axis_numbers.len() > 2 && ascends).then_some(axis_numbers)
 }
 
-/// Where work stops growing along each axis of [`numbers`]: the value up to which the 95 % interval
-/// of each step is above ×1, and from which to every later value it holds or is below ×1, and
-/// excludes growth in proportion. `None` where the cells do not show that.
-pub fn knees(lab: &LabDocument) -> Vec<(String, Throughput, Option<String>)> {
-    let axes = lab.axes.iter().filter_map(|axis| Some((axis, numbers(axis)?)));
-    let (works, mut found) = (throughputs(lab), Vec::new());
+/// Where work stops growing along each axis of [`numeric_values`]: the value up to which the 95 %
+/// interval of each step is above ×1, and from which to every later value it holds or is below ×1,
+/// and excludes growth in proportion. `None` where the cells do not show that.
+pub fn find_knees(lab: &LabDocument) -> Vec<(String, Throughput, Option<String>)> {
+    let axes = lab.axes.iter().filter_map(|axis| Some((axis, numeric_values(axis)?)));
+    let (works, mut found) = (list_throughputs(lab), Vec::new());
     for (axis, numbers) in axes {
         for of in works.iter().filter(|of| !of.load.is_empty()) {
-            let knee = knee(lab, axis, &numbers, of).map(|at| axis.values[at].clone());
+            let knee = find_knee(lab, axis, &numbers, of).map(|at| axis.values[at].clone());
             found.push((axis.name.clone(), of.clone(), knee));
         }
     }
     found
 }
 
-fn knee(lab: &LabDocument, axis: &AxisDocument, n: &[f64], of: &Throughput) -> Option<usize> {
+fn find_knee(lab: &LabDocument, axis: &AxisDocument, n: &[f64], of: &Throughput) -> Option<usize> {
     let interval = |from: usize, to: usize| {
-        between(lab, &axis.name, &axis.values[from], &axis.values[to], of)?.interval
+        contrast_between(lab, &axis.name, &axis.values[from], &axis.values[to], of)?.interval
     };
     let mut at = 0;
     while at + 1 < n.len() && interval(at, at + 1)?.0 > 1.0 {
@@ -184,7 +188,7 @@ mod tests {
     #[test]
     fn the_price_of_a_value_is_the_ratio_of_the_work_with_its_interval() {
         let lab = worked(&[("none", &[100.0, 102.0, 98.0]), ("rt", &[80.0, 81.0, 79.0])]);
-        let [price] = prices(&lab).try_into().expect("one");
+        let [price] = estimate_prices(&lab).try_into().expect("one");
         let (low, high) = price.contrast.interval.expect("three seeds");
         assert!((price.contrast.ratio - 0.8).abs() < 0.01, "{price:?}");
         assert!(0.75 < low && high < 0.85, "{price:?}");
@@ -195,7 +199,7 @@ mod tests {
     #[test]
     fn a_knee_is_named_only_where_the_cells_show_one() {
         let knee = |cells: &[(&str, &[f64])]| {
-            let [(_, _, knee)] = knees(&worked(cells)).try_into().expect("one");
+            let [(_, _, knee)] = find_knees(&worked(cells)).try_into().expect("one");
             knee
         };
         let (one, two): (&[f64], &[f64]) = (&[100.0, 101.0, 99.0], &[199.0, 201.0, 200.0]);
@@ -208,6 +212,9 @@ mod tests {
         let wide: &[f64] = &[50.0, 400.0, 200.0];
         assert_eq!(knee(&[("1", one), ("2", wide), ("4", wide)]), None, "too wide to decide");
         assert_eq!(knee(&[("1", one), ("2", two), ("4", wide)]), None, "it may still grow");
-        assert!(knees(&worked(&[("b", one), ("c", two), ("d", flat)])).is_empty(), "no numbers");
+        assert!(
+            find_knees(&worked(&[("b", one), ("c", two), ("d", flat)])).is_empty(),
+            "no numbers"
+        );
     }
 }

@@ -1,11 +1,11 @@
 use super::*;
 use crate::summarize_series;
-use crate::testing::{meta, state};
+use crate::testing::{series_meta, series_state};
 use punctual_core::{Figure, Notes};
 
 fn phase(name: &str, series: &[(&str, &[i64])], figures: &[(&str, f64)]) -> PhaseSummary {
     let series = series.iter().map(|(name, latencies)| {
-        let mut summary = summarize_series(&meta(&[]), &state(latencies));
+        let mut summary = summarize_series(&series_meta(&[]), &series_state(latencies));
         summary.name = (*name).to_owned();
         summary
     });
@@ -47,7 +47,7 @@ fn summary_of(here: Option<&str>, shape: Option<&str>) -> ResultSummary {
         shape: shape.map(str::to_owned),
     };
     let published = PublishedResults { source: "s".into(), results: vec![result] };
-    compare(&published, &phases(), &|_, _| None).results.remove(0)
+    compare_published(&published, &phases(), &|_, _| None).results.remove(0)
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn what_the_samples_of_a_run_do_not_show_is_open() {
     let decided = |later: i64, shape: &str| {
         let (a, b) = (all(0), all(later));
         let phases = [phase("p", &[("a", &a), ("b", &b)], &[])];
-        let states = [state(&a), state(&b)];
+        let states = [series_state(&a), series_state(&b)];
         let result = PublishedResult {
             what: "w".into(),
             value: "v".into(),
@@ -107,8 +107,8 @@ fn what_the_samples_of_a_run_do_not_show_is_open() {
             shape: Some(shape.into()),
         };
         let published = PublishedResults { source: "s".into(), results: vec![result] };
-        let distribution = |_, place: usize| Some(Distribution::of(&states[place].data));
-        compare(&published, &phases, &distribution).results.remove(0)
+        let distribution = |_, place: usize| Some(Distribution::from_series(&states[place].data));
+        compare_published(&published, &phases, &distribution).results.remove(0)
     };
     // The median of n samples lies 0.98 √n ranks about its own, here 31: 310 ns.
     let near = decided(300, "a: p50 < b: p50");

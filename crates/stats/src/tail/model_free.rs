@@ -50,17 +50,17 @@ pub struct QuantileBound {
 }
 
 /// The number of independent samples from which their maximum bounds a quantile.
-pub fn needed(quantile: f64) -> u64 {
+pub(crate) fn samples_to_bound(quantile: f64) -> u64 {
     (ERROR.ln() / quantile.ln()).ceil() as u64
 }
 
 /// The bounds of a run without a model.
-pub fn of(run: &ComparedRun) -> ModelFreeTail {
+pub fn bound_run(run: &ComparedRun) -> ModelFreeTail {
     let count = run.ladder.count().max(run.samples.len() as u64);
     let index = index(run);
     let effective = index.map(|index| index * count as f64);
     let trusted = effective.unwrap_or(count as f64);
-    let some = count > 0 && run.max.is_some();
+    let has_samples = count > 0 && run.max.is_some();
     ModelFreeTail {
         count,
         lost: run.lost,
@@ -69,17 +69,17 @@ pub fn of(run: &ComparedRun) -> ModelFreeTail {
         max: run.max,
         extremal_index: index,
         effective,
-        beyond: some.then(|| -(ERROR.ln() / trusted.max(1.0)).exp_m1()),
+        beyond: has_samples.then(|| -(ERROR.ln() / trusted.max(1.0)).exp_m1()),
         not_more_often_than: run
             .duration
-            .filter(|d| some && *d > 0)
+            .filter(|d| has_samples && *d > 0)
             .map(|d| d as f64 / -ERROR.ln()),
-        quantiles: PERCENTILES.map(|(name, q)| bound(name, q, trusted)).into(),
+        quantiles: PERCENTILES.map(|(name, q)| quantile_bound(name, q, trusted)).into(),
     }
 }
 
-fn bound(name: &str, quantile: f64, samples: f64) -> QuantileBound {
-    let needed = needed(quantile);
+fn quantile_bound(name: &str, quantile: f64, samples: f64) -> QuantileBound {
+    let needed = samples_to_bound(quantile);
     QuantileBound { percentile: name.to_owned(), needed, bounded: samples >= needed as f64 }
 }
 
@@ -102,15 +102,16 @@ mod tests {
 
     #[test]
     fn the_number_of_samples_for_a_quantile_bound_follows_the_formula() {
-        let all: Vec<u64> = PERCENTILES.iter().map(|(_, q)| needed(*q)).collect();
+        let all: Vec<u64> = PERCENTILES.iter().map(|(_, q)| samples_to_bound(*q)).collect();
         assert_eq!(all, [299, 2_995, 29_956, 299_572, 2_995_731]);
     }
 
     #[test]
     fn bursts_reduce_the_effective_sample_size_of_a_maximum() {
-        let mut random = Random::seeded(41);
-        let single: Vec<i64> = (0..30_000).map(|_| (-1e4 * random.unit().ln()) as i64).collect();
-        let seen = of(&ComparedRun::of_samples(single.clone()));
+        let mut random = Random::from_seed(41);
+        let single: Vec<i64> =
+            (0..30_000).map(|_| (-1e4 * random.next_unit().ln()) as i64).collect();
+        let seen = bound_run(&ComparedRun::of_samples(single.clone()));
         assert!(
             seen.effective.unwrap() > 27_000.0
                 && seen.quantiles[1].bounded
@@ -119,7 +120,7 @@ mod tests {
         );
         assert!((seen.beyond.unwrap() / (3.0 / seen.effective.unwrap()) - 1.0).abs() < 0.01);
         let bursts: Vec<i64> = single.iter().flat_map(|v| [*v; 5]).collect();
-        assert!(of(&ComparedRun::of_samples(bursts)).extremal_index.unwrap() < 0.3);
-        assert_eq!(of(&ComparedRun::of_samples(Vec::new())).beyond, None);
+        assert!(bound_run(&ComparedRun::of_samples(bursts)).extremal_index.unwrap() < 0.3);
+        assert_eq!(bound_run(&ComparedRun::of_samples(Vec::new())).beyond, None);
     }
 }

@@ -21,36 +21,36 @@ pub struct Screened {
 
 impl EffectEstimate {
     /// As a factor with its 95 % interval. `p_adjusted` is for all tests together.
-    pub fn ratio(&self, p_adjusted: f64) -> EffectFactor {
+    pub(crate) fn to_factor(&self, p_adjusted: f64) -> EffectFactor {
         EffectFactor {
             ratio: self.effect.exp(),
-            interval: self.interval(0.05).map(f64::exp),
-            p: self.p(),
+            interval: self.confidence_interval(0.05).map(f64::exp),
+            p: self.p_value(),
             p_adjusted,
             pairs: self.count as u64,
         }
     }
     /// Whether it is shown to be within the margin, a factor.
     pub fn is_none(&self, margin: f64) -> bool {
-        self.within(margin.ln()).verdict == VerdictWord::Met
+        self.test_equivalence(margin.ln()).verdict == VerdictWord::Met
     }
     /// Whether a two-sided test with this error finds an effect of this size (a factor) with a
     /// probability of 95 %.
-    pub(crate) fn resolves(&self, smallest: f64, error: f64) -> bool {
+    pub(crate) fn can_resolve(&self, smallest: f64, error: f64) -> bool {
         let needed = student_upper(self.freedom, error / 2.0) + student_upper(self.freedom, MISSED);
         self.error * needed <= smallest.ln()
     }
     /// The factor of blocks that would probably resolve it: to show that there is no effect, or
     /// that it is as large as it seems.
-    pub fn needed(&self, margin: f64, error: f64) -> Option<f64> {
+    pub(crate) fn factor_of_blocks(&self, margin: f64, error: f64) -> Option<f64> {
         let seems_none = self.effect.abs() < margin.ln();
         let needed = if seems_none {
             normal_upper(0.05) + normal_upper(0.1)
         } else {
             normal_upper(error / 2.0) + normal_upper(0.2)
         };
-        let of = if seems_none { margin.ln() } else { self.effect.abs() };
-        let times = (self.error * needed / of).powi(2);
+        let effect_size = if seems_none { margin.ln() } else { self.effect.abs() };
+        let times = (self.error * needed / effect_size).powi(2);
         (times.is_finite() && times > 1.0).then_some(times)
     }
 }

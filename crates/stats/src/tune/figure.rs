@@ -1,7 +1,7 @@
 //! The figure of a tuning for each block: the worst over the series concerned.
 
-use crate::lab::requiring;
-use crate::summary::summarize;
+use crate::lab::add_requirements;
+use crate::summary::summarize_bundle;
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::LabRequirement;
 use punctual_bundle::meta::ATTACHED_WORKLOAD;
@@ -28,20 +28,20 @@ impl TuneFigure {
         let read = bound.iter().map(|text| text.parse::<SeriesRequirement>());
         let mut read: Vec<_> = read.collect();
         let has_bound = text.contains(['<', '>', '=']);
-        let of = read.swap_remove(usize::from(!has_bound)).map_err(|why| why.to_string())?;
+        let requested = read.swap_remove(usize::from(!has_bound)).map_err(|why| why.to_string())?;
         let is_upper = matches!(
-            of.requirement.metric,
+            requested.requirement.metric,
             Metric::Max | Metric::Mean | Metric::Percentile(_) | Metric::CorrectedPercentile(_)
         );
         let is_bound = matches!(
-            of.requirement.comparison,
+            requested.requirement.comparison,
             BoundComparison::Less | BoundComparison::LessOrEqual
         );
         if !is_upper {
             return Err(format!(
                 "`{}` is not a figure of latencies that settings could reduce: request a \
                  percentile such as p99.9, the mean or max",
-                of.requirement.metric
+                requested.requirement.metric
             ));
         }
         if !is_bound {
@@ -55,41 +55,39 @@ impl TuneFigure {
         } else {
             text.trim().to_owned()
         };
-        Ok(TuneFigure { text, of })
+        Ok(TuneFigure { text, of: requested })
     }
 
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The requirement that it was parsed from.
-    pub fn requirement(&self) -> &SeriesRequirement {
-        &self.of
-    }
-
     /// Reads the figure from a bundle, in ns: the largest over the series concerned.
     ///
     /// # Errors
     /// No such series exists, or one lacks the figure; the message says why.
-    pub fn of(&self, bundle: &mut Bundle) -> Result<f64, String> {
+    pub fn read_figure(&self, bundle: &mut Bundle) -> Result<f64, String> {
         let requirement = format!("{} < {BEYOND_ALL}", self.of.requirement.metric);
-        requiring(bundle, &[LabRequirement { measure: None, requirement: requirement.clone() }]);
-        let summary = summarize(bundle);
+        add_requirements(
+            bundle,
+            &[LabRequirement { measure: None, requirement: requirement.clone() }],
+        );
+        let summary = summarize_bundle(bundle);
         let of_all = summary.phases.iter().flat_map(|phase| &phase.series);
         let about: Vec<&SeriesSummary> =
             of_all.filter(|series| self.is_about(&series.name, &series.workload)).collect();
-        let most = about.iter().map(|series| series.count).max().unwrap_or(0);
+        let largest_count = about.iter().map(|series| series.count).max().unwrap_or(0);
         let is_side = |series: &SeriesSummary| {
             let is_chosen = series.workload == ATTACHED_WORKLOAD && self.of.thread.is_none();
-            is_chosen && series.count.saturating_mul(SIDE) < most
+            is_chosen && series.count.saturating_mul(SIDE) < largest_count
         };
         let mut largest: Option<f64> = None;
         for series in about.into_iter().filter(|series| !is_side(series)) {
-            let mut held = series.requirements.iter();
-            let held = held.find(|held| held.requirement == requirement);
-            let figure = held.and_then(|held| held.figure).ok_or_else(|| {
-                let why = held.and_then(|held| held.reason.clone());
-                format!("{}: {}", series.name, why.unwrap_or_else(|| "no figure".to_owned()))
+            let mut requirements = series.requirements.iter();
+            let held_requirement = requirements.find(|held| held.requirement == requirement);
+            let figure = held_requirement.and_then(|held| held.figure).ok_or_else(|| {
+                let reason = held_requirement.and_then(|held| held.reason.clone());
+                format!("{}: {}", series.name, reason.unwrap_or_else(|| "no figure".to_owned()))
             })?;
             largest = Some(largest.map_or(figure, |largest| largest.max(figure)));
         }
@@ -150,14 +148,14 @@ mod tests {
         let mut compared = 0;
         for place in std::fs::read_dir(all).unwrap() {
             let Ok(mut bundle) = Bundle::open(&place.unwrap().path()) else { continue };
-            let summary = summarize(&bundle);
+            let summary = summarize_bundle(&bundle);
             let series: Vec<_> = summary.phases.iter().flat_map(|phase| &phase.series).collect();
             if series.iter().any(|one| one.workload == ATTACHED_WORKLOAD || one.lost != Some(0)) {
                 continue;
             }
             let p99: Option<Vec<i64>> =
                 series.iter().map(|one| one.percentiles.get("99").copied()).collect();
-            let figure = TuneFigure::parse("p99").unwrap().of(&mut bundle);
+            let figure = TuneFigure::parse("p99").unwrap().read_figure(&mut bundle);
             match (p99.and_then(|all| all.into_iter().max()), figure) {
                 (Some(largest), Ok(figure)) => {
                     assert!((figure / largest as f64 - 1.0).abs() < 2e-3, "{figure} {largest}");

@@ -9,9 +9,9 @@ use punctual_core::Nanos;
 
 impl Tuning {
     /// The results for `metric`, at any time, including before the end.
-    pub fn outcome(&self, metric: &str) -> TuningDocument {
-        let settings = (0..self.candidates.len()).map(|place| self.setting(place)).collect();
-        let set = self.set();
+    pub fn to_document(&self, metric: &str) -> TuningDocument {
+        let settings = (0..self.candidates.len()).map(|place| self.tuned_setting(place)).collect();
+        let set = self.tuned_set();
         let is_better = set.as_ref().is_some_and(|set| set.answer == TuneAnswer::Better);
         TuningDocument {
             schema: SCHEMA.to_owned(),
@@ -34,11 +34,11 @@ impl Tuning {
             blocks: self.used,
             failed: self.failed,
             elapsed: self.elapsed,
-            ended: self.ended(),
+            ended: self.tuning_end(),
         }
     }
 
-    fn setting(&self, place: usize) -> TunedSetting {
+    fn tuned_setting(&self, place: usize) -> TunedSetting {
         let Candidate { name, value, risk, .. } = &self.candidates[place];
         let unknown = TunedSetting {
             name: name.clone(),
@@ -53,14 +53,14 @@ impl Tuning {
         let Some(screened) = &self.screened[place] else { return unknown };
         let estimate = &screened.estimate;
         let times = (screened.answer == TuneAnswer::NotResolved)
-            .then(|| estimate.needed(self.options.smallest, screened.share))
+            .then(|| estimate.factor_of_blocks(self.options.smallest, screened.share))
             .flatten();
         let more_blocks =
             times.map(|times| 2 * ((times - 1.0) * estimate.count as f64).ceil() as u64);
         let time = |blocks: u64| Nanos((blocks as f64 * self.block_time().ns() as f64) as i64);
         TunedSetting {
             answer: screened.answer,
-            effect: Some(estimate.ratio(screened.p_adjusted)),
+            effect: Some(estimate.to_factor(screened.p_adjusted)),
             round: screened.round,
             more_blocks,
             more_time: more_blocks.map(time),
@@ -68,7 +68,7 @@ impl Tuning {
         }
     }
 
-    fn set(&self) -> Option<TunedSet> {
+    fn tuned_set(&self) -> Option<TunedSet> {
         let adopted = (0..self.candidates.len()).filter(|place| self.adopted[*place]);
         let settings: Vec<String> =
             adopted.map(|place| self.candidates[place].name.clone()).collect();
@@ -78,16 +78,17 @@ impl Tuning {
         let estimate = self.compare_set();
         Some(TunedSet {
             settings,
-            answer: estimate.map_or(TuneAnswer::NotResolved, |estimate| self.answer(&estimate)),
-            effect: estimate.map(|estimate| estimate.ratio(estimate.p())),
+            answer: estimate
+                .map_or(TuneAnswer::NotResolved, |estimate| self.answer_comparison(&estimate)),
+            effect: estimate.map(|estimate| estimate.to_factor(estimate.p_value())),
             untouched: self.median_of_pairs(0),
             with_set: self.median_of_pairs(1),
         })
     }
 
     /// The answer of one comparison on its own.
-    fn answer(&self, estimate: &EffectEstimate) -> TuneAnswer {
-        match (estimate.p() <= self.options.error, estimate.effect < 0.0) {
+    fn answer_comparison(&self, estimate: &EffectEstimate) -> TuneAnswer {
+        match (estimate.p_value() <= self.options.error, estimate.effect < 0.0) {
             (true, true) => TuneAnswer::Better,
             (true, false) => TuneAnswer::Worse,
             _ if estimate.is_none(self.options.smallest) => TuneAnswer::NoEffect,

@@ -17,9 +17,9 @@
 use super::candidate::Candidate;
 use super::effect::Screened;
 use super::request::{BlockPurpose, BlockRequest, MeasuredBlock, TuneStep, TuningOptions};
-use super::{FIRST, LAST, LEAST_GROUPS, PAIRS, ROUND, blocks_needed, controls, group_size};
+use super::{FIRST, LAST, LEAST_GROUPS, PAIRS, ROUND, blocks_needed, control_count, group_size};
 use crate::Random;
-use crate::compare::multiple::holm;
+use crate::compare::multiple::adjust_holm;
 use crate::dispersion::mean;
 use crate::effect::EffectEstimate;
 use punctual_bundle::tune::{TuneAnswer, TuningEnd};
@@ -76,7 +76,7 @@ impl Tuning {
         let count = candidates.len();
         let mut tuning = Tuning {
             candidates,
-            random: Random::seeded(options.seed),
+            random: Random::from_seed(options.seed),
             options,
             stage: TuningStage::Done(TuningEnd::Complete),
             queue: VecDeque::new(),
@@ -111,12 +111,12 @@ impl Tuning {
         &self.candidates
     }
 
-    pub fn ended(&self) -> TuningEnd {
+    pub(crate) fn tuning_end(&self) -> TuningEnd {
         if let TuneStep::Done(end) = self.next() { end } else { TuningEnd::Time }
     }
 
     /// Records the outcome of the block that was the next step.
-    pub fn record(&mut self, block: MeasuredBlock) {
+    pub fn record_block(&mut self, block: MeasuredBlock) {
         self.elapsed = self.elapsed.max(block.elapsed);
         let Some(request) = self.queue.pop_front() else { return };
         match block.figure.filter(|figure| figure.is_finite()) {
@@ -148,7 +148,7 @@ impl Tuning {
         if measured == 0 { self.options.block } else { Nanos(self.elapsed.ns() / measured) }
     }
 
-    fn share(&self, round: u32) -> f64 {
+    fn error_share(&self, round: u32) -> f64 {
         self.options.error * FIRST * (1.0 - FIRST).powi(round as i32 - 1)
     }
 
@@ -181,17 +181,17 @@ impl Tuning {
         if logs.is_empty() {
             return;
         }
-        let without = mean(&logs);
+        let control_mean = mean(&logs);
         for block in measured.iter().filter(|block| !is_control(block)) {
             let tested = self.open.iter().find(|place| block.request.on[**place]);
             if let Some(place) = tested {
-                self.differences[*place].push(block.log - without);
+                self.differences[*place].push(block.log - control_mean);
             }
         }
     }
 
     /// The effects of the open settings in this round.
-    fn estimates(&self) -> Vec<Option<EffectEstimate>> {
+    fn estimate_effects(&self) -> Vec<Option<EffectEstimate>> {
         self.open.iter().map(|place| EffectEstimate::of_pairs(&self.differences[*place])).collect()
     }
 
@@ -199,7 +199,7 @@ impl Tuning {
     fn store_spread(&mut self, found: &[Option<EffectEstimate>]) {
         let variances: Vec<f64> = found.iter().flatten().map(|of| of.variance).collect();
         if !variances.is_empty() {
-            let of_difference = 1.0 + 1.0 / controls(self.open.len()) as f64;
+            let of_difference = 1.0 + 1.0 / control_count(self.open.len()) as f64;
             self.spread = Some((mean(&variances) / of_difference).sqrt());
         }
     }
@@ -212,12 +212,12 @@ impl Tuning {
 
     /// When a round must end, for the last comparison and, after the first, for another round.
     fn end_of_round(&self, round: u32) -> Nanos {
-        let within = self.options.within.ns() as f64;
+        let time_limit = self.options.within.ns() as f64;
         let error = self.options.error;
         let blocks = self.spread.map(|spread| blocks_needed(&self.options, 1, error, spread));
         let needed = blocks.map(|blocks| blocks * self.block_time().ns() as f64);
-        let kept = needed.unwrap_or(f64::INFINITY).min(LAST * within);
-        Nanos(((within - kept) * if round == 1 { ROUND } else { 1.0 }) as i64)
+        let kept = needed.unwrap_or(f64::INFINITY).min(LAST * time_limit);
+        Nanos(((time_limit - kept) * if round == 1 { ROUND } else { 1.0 }) as i64)
     }
 
     /// The duration of this many groups of the open settings.
@@ -228,11 +228,11 @@ impl Tuning {
 
     fn continue_screening(&mut self) {
         let TuningStage::Screen { round, group } = self.stage else { return };
-        let found = self.estimates();
+        let found = self.estimate_effects();
         self.store_spread(&found);
-        let each = self.share(round) / self.open.len().max(1) as f64;
+        let error_per_test = self.error_share(round) / self.open.len().max(1) as f64;
         let is_resolved = |estimate: &Option<EffectEstimate>| {
-            estimate.is_some_and(|of| of.resolves(self.options.smallest, each))
+            estimate.is_some_and(|of| of.can_resolve(self.options.smallest, error_per_test))
         };
         let is_over =
             self.open.is_empty() || self.elapsed + self.group_time(1) > self.end_of_round(round);
@@ -245,20 +245,23 @@ impl Tuning {
             BlockRequest { purpose, round, group, on }
         };
         let screened = self.open.iter().map(|place| request(BlockPurpose::Screen, Some(*place)));
-        let without =
-            std::iter::repeat_n(request(BlockPurpose::Control, None), controls(self.open.len()));
-        let mut blocks: Vec<BlockRequest> = screened.chain(without).collect();
-        shuffle(&mut blocks, &mut self.random);
+        let control_blocks = std::iter::repeat_n(
+            request(BlockPurpose::Control, None),
+            control_count(self.open.len()),
+        );
+        let mut blocks: Vec<BlockRequest> = screened.chain(control_blocks).collect();
+        shuffle_items(&mut blocks, &mut self.random);
         self.queue.extend(blocks);
     }
 
     fn end_round(&mut self, round: u32, found: &[Option<EffectEstimate>]) {
-        let known: Vec<(usize, EffectEstimate)> =
+        let known_estimates: Vec<(usize, EffectEstimate)> =
             self.open.iter().zip(found).filter_map(|(place, e)| Some((*place, (*e)?))).collect();
-        let adjusted = holm(&known.iter().map(|(_, e)| e.p()).collect::<Vec<f64>>());
+        let adjusted =
+            adjust_holm(&known_estimates.iter().map(|(_, e)| e.p_value()).collect::<Vec<f64>>());
         let mut adopts = false;
-        for ((place, estimate), p_adjusted) in known.into_iter().zip(adjusted) {
-            let share = self.share(round);
+        for ((place, estimate), p_adjusted) in known_estimates.into_iter().zip(adjusted) {
+            let share = self.error_share(round);
             let answer = if p_adjusted <= share && estimate.effect < 0.0 {
                 TuneAnswer::Better
             } else if p_adjusted <= share && estimate.effect > 0.0 {
@@ -284,7 +287,7 @@ impl Tuning {
             self.stage = TuningStage::Confirm;
             self.continue_confirming();
         } else {
-            self.stage = TuningStage::Done(self.end());
+            self.stage = TuningStage::Done(self.end_of_rounds());
         }
     }
 
@@ -292,8 +295,8 @@ impl Tuning {
     /// Settings excluded by an adopted one are no longer tested.
     fn leave_out_excluded(&mut self) {
         let excludes = |one: usize, other: usize| {
-            let of = |place: usize| &self.candidates[place].excludes;
-            of(one).contains(&other) || of(other).contains(&one)
+            let exclusions_of = |place: usize| &self.candidates[place].excludes;
+            exclusions_of(one).contains(&other) || exclusions_of(other).contains(&one)
         };
         let effect = |place: usize| self.screened[place].map_or(0.0, |of| of.estimate.effect);
         let mut best: Vec<usize> = (0..self.adopted.len()).filter(|k| self.adopted[*k]).collect();
@@ -315,17 +318,17 @@ impl Tuning {
     fn continue_confirming(&mut self) {
         let compared = self.compare_set();
         let is_resolved =
-            compared.is_some_and(|of| of.resolves(self.options.smallest, self.options.error));
+            compared.is_some_and(|of| of.can_resolve(self.options.smallest, self.options.error));
         let pair = Nanos(2 * self.block_time().ns());
         let is_over = self.elapsed + pair > self.options.within;
         if is_over || (is_resolved && self.pairs.len() >= PAIRS) {
-            self.stage = TuningStage::Done(self.end());
+            self.stage = TuningStage::Done(self.end_of_rounds());
             return;
         }
         let group = self.pairs.len();
         let request = |on| BlockRequest { purpose: BlockPurpose::Confirm, round: 0, group, on };
         let mut pair = [vec![false; self.adopted.len()], self.adopted.clone()].map(request);
-        shuffle(&mut pair, &mut self.random);
+        shuffle_items(&mut pair, &mut self.random);
         self.queue.extend(pair);
     }
 
@@ -336,7 +339,7 @@ impl Tuning {
         EffectEstimate::of_pairs(&differences)
     }
 
-    fn end(&self) -> TuningEnd {
+    fn end_of_rounds(&self) -> TuningEnd {
         let is_open = |place: &usize| {
             !self.screened[*place].as_ref().is_some_and(|s| s.answer != TuneAnswer::NotResolved)
         };
@@ -344,8 +347,8 @@ impl Tuning {
     }
 }
 
-fn shuffle<T>(items: &mut [T], random: &mut Random) {
+fn shuffle_items<T>(items: &mut [T], random: &mut Random) {
     for k in 0..items.len() {
-        items.swap(k, k + random.below(items.len() - k));
+        items.swap(k, k + random.next_below(items.len() - k));
     }
 }

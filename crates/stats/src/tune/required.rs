@@ -7,7 +7,7 @@ use punctual_core::SeriesRequirement;
 
 /// The number of blocks in which it held. With `recommended`, the blocks with the set decide, else
 /// those of the untouched machine.
-pub fn required(
+pub fn tuned_requirement(
     requirement: &SeriesRequirement,
     blocks: &[BlockRecord],
     recommended: bool,
@@ -16,7 +16,8 @@ pub fn required(
     let count = |is_it: &dyn Fn(&BlockRecord) -> bool| -> [u64; 2] {
         let figures: Vec<f64> =
             blocks.iter().filter(|block| is_it(block)).filter_map(|block| block.figure).collect();
-        let holds = |figure: &&f64| requirement.requirement.comparison.holds(**figure, bound);
+        let holds =
+            |figure: &&f64| requirement.requirement.comparison.is_satisfied(**figure, bound);
         [figures.iter().filter(holds).count() as u64, figures.len() as u64]
     };
     let untouched = count(&|block| block.on.is_empty());
@@ -60,7 +61,7 @@ mod tests {
                 block("confirm", &["a"], 50e3),
                 block("confirm", &[], last),
             ];
-            required(&requirement, &blocks, recommended)
+            tuned_requirement(&requirement, &blocks, recommended)
         };
         assert_eq!(
             (judged(75e3, false).untouched, judged(75e3, false).verdict),

@@ -1,12 +1,12 @@
 //! Tunings of machines with known truth, for the table of docs/tune.md and the tests.
 
 use super::candidate::Candidate;
-use super::conduct;
 use super::procedure::Tuning;
 use super::request::TuningOptions;
+use super::run_tuning;
 use super::simulated::{LatencySource, SimulatedTunable, Truth};
 use super::time_needed;
-use crate::dispersion::moments;
+use crate::dispersion::mean_and_variance;
 use punctual_bundle::tune::{TuneAnswer, TuningDocument};
 use punctual_core::Nanos;
 
@@ -50,12 +50,12 @@ pub struct TuningCounts {
 const SMALLEST: f64 = 1.3;
 
 /// All scenarios, with `settings` settings (8 at least).
-pub fn all(settings: usize) -> Vec<Scenario> {
-    let none = Truth { effects: vec![1.0; settings], ..Truth::default() };
+pub fn all_scenarios(settings: usize) -> Vec<Scenario> {
+    let no_effect = Truth { effects: vec![1.0; settings], ..Truth::default() };
     let candidates: Vec<Candidate> =
         (0..settings).map(|place| Candidate::new(&format!("setting-{place}"))).collect();
     let with = |changes: &[(usize, f64)]| {
-        let mut truth = none.clone();
+        let mut truth = no_effect.clone();
         changes.iter().for_each(|(place, factor)| truth.effects[*place] = *factor);
         truth
     };
@@ -70,14 +70,14 @@ pub fn all(settings: usize) -> Vec<Scenario> {
     let mut slow =
         scenario("one ×1.3, and a third of all act slowly", with(&[(2, 1.0 / SMALLEST)]));
     slow.candidates.iter_mut().step_by(3).for_each(|c| c.wash_out = Nanos(20_000_000_000));
-    let mut hidden = scenario("a source of ×4 hides one of ×1.6", none.clone());
+    let mut hidden = scenario("a source of ×4 hides one of ×1.6", no_effect.clone());
     hidden.truth.sources = vec![
         LatencySource { size: 4.0, cured_by: vec![1] },
         LatencySource { size: 1.6, cured_by: vec![5] },
     ];
     hidden.better = vec![1, 5];
     vec![
-        scenario("nothing helps", none.clone()),
+        scenario("nothing helps", no_effect.clone()),
         scenario("one ×1.3", with(&[(3, 1.0 / SMALLEST)])),
         scenario(
             "×2, ×1.5, ×1.3, one worse by ×1.5; two pairs act together; drift",
@@ -90,20 +90,21 @@ pub fn all(settings: usize) -> Vec<Scenario> {
 }
 
 /// The stated time of a tuning. Nearly every block switches a setting with slow effect.
-fn stated(options: &TuningOptions, scenario: &Scenario, spread: f64) -> Nanos {
+fn stated_time(options: &TuningOptions, scenario: &Scenario, spread: f64) -> Nanos {
     let wash_out = scenario.candidates.iter().map(|c| c.wash_out).max().unwrap_or(Nanos::ZERO);
     time_needed(options, scenario.candidates.len(), spread, options.block + wash_out)
 }
 
 /// Tunes many machines of a scenario; `noise` is that of blocks as long as those of `options`.
-pub fn simulate(
+pub fn simulate_tunings(
     scenario: &Scenario,
     noise: &[f64],
     options: &TuningOptions,
     tunings: usize,
 ) -> TuningCounts {
-    let spread = moments(noise).map_or(0.0, |(_, variance)| variance.sqrt());
-    let options = TuningOptions { within: stated(options, scenario, spread), ..options.clone() };
+    let spread = mean_and_variance(noise).map_or(0.0, |(_, variance)| variance.sqrt());
+    let options =
+        TuningOptions { within: stated_time(options, scenario, spread), ..options.clone() };
     let mut counted = TuningCounts::default();
     for seed in 0..tunings as u64 {
         let options = TuningOptions { seed, ..options.clone() };
@@ -115,8 +116,8 @@ pub fn simulate(
             seed,
         );
         let mut tuning = Tuning::new(scenario.candidates.clone(), options);
-        let Ok(()) = conduct(&mut tuning, &mut machine);
-        counted.add(scenario, &tuning.outcome("figure"));
+        let Ok(()) = run_tuning(&mut tuning, &mut machine);
+        counted.add(scenario, &tuning.to_document("figure"));
     }
     counted.hours[1] = options.within.ns() as f64 / 3.6e12;
     counted.hours[0] /= tunings.max(1) as f64;
@@ -142,7 +143,7 @@ impl TuningCounts {
         self.called_none[1] += (0..found.settings.len()).filter(has_none).count();
         if let Some((set, effect)) = found.set.as_ref().and_then(|s| Some((s, s.effect?))) {
             let on: Vec<bool> = (0..found.settings.len()).map(|p| better.contains(&p)).collect();
-            let truth = scenario.truth.factor(&on);
+            let truth = scenario.truth.factor_of_set(&on);
             self.harmful += usize::from(set.answer == TuneAnswer::Better && truth > 1.0);
             self.sets[0] += 1;
             self.sets[1] += usize::from(truth < effect.interval[0] || truth > effect.interval[1]);

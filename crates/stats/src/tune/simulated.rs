@@ -57,13 +57,14 @@ impl RecordedMachine {
 
     /// The logarithm of a percentile of every window of `seconds` seconds, by its first second;
     /// windows wrap around at the end.
-    pub fn logs(&self, percentile: f64, seconds: usize) -> Vec<f64> {
-        let of = |first: usize| {
-            let all = || (first..first + seconds).map(|s| &self.seconds[s % self.seconds.len()]);
-            let count: u64 = all().map(|(count, _)| count).sum();
-            let at_rank_from_top = count - percentiles::rank(percentile, count) + 1;
+    pub fn window_logs(&self, percentile: f64, seconds: usize) -> Vec<f64> {
+        let log_of_window = |first: usize| {
+            let window_seconds =
+                || (first..first + seconds).map(|s| &self.seconds[s % self.seconds.len()]);
+            let count: u64 = window_seconds().map(|(count, _)| count).sum();
+            let at_rank_from_top = count - percentiles::percentile_rank(percentile, count) + 1;
             // A latency represents the samples from its rank up to the next known one.
-            let mut steps: Vec<(f64, u64)> = all()
+            let mut steps: Vec<(f64, u64)> = window_seconds()
                 .flat_map(|(_, known)| {
                     let before = std::iter::once(0).chain(known.iter().map(|(rank, _)| *rank));
                     known.iter().zip(before).map(|((rank, ns), before)| (*ns, rank - before))
@@ -77,7 +78,7 @@ impl RecordedMachine {
             });
             found.or(steps.last()).map_or(0.0, |(ns, _)| ns.max(1.0).ln())
         };
-        (0..self.seconds.len()).map(of).collect()
+        (0..self.seconds.len()).map(log_of_window).collect()
     }
 }
 
@@ -111,20 +112,24 @@ const STRETCH: usize = 6;
 
 impl Truth {
     /// The logarithm of the factor on the figure; each setting is on to a degree between 0 and 1.
-    pub fn log(&self, on: &[f64]) -> f64 {
-        let own: f64 = self.effects.iter().zip(on).map(|(effect, on)| effect.ln() * on).sum();
-        let both: f64 = self.together.iter().map(|(a, b, f)| f.ln() * on[*a] * on[*b]).sum();
+    pub(crate) fn log_factor(&self, on: &[f64]) -> f64 {
+        let own_effects: f64 =
+            self.effects.iter().zip(on).map(|(effect, on)| effect.ln() * on).sum();
+        let joint_effects: f64 =
+            self.together.iter().map(|(a, b, f)| f.ln() * on[*a] * on[*b]).sum();
         let left = |source: &LatencySource| {
             let cured = source.cured_by.iter().map(|place| on[*place]).fold(0.0, f64::max);
             source.size.powf(HIDES) * (1.0 - cured)
         };
-        own + both + (1.0 + self.sources.iter().map(left).sum::<f64>()).ln() / HIDES
+        own_effects
+            + joint_effects
+            + (1.0 + self.sources.iter().map(left).sum::<f64>()).ln() / HIDES
     }
 
     /// The factor of a set against the untouched machine.
-    pub fn factor(&self, on: &[bool]) -> f64 {
+    pub(crate) fn factor_of_set(&self, on: &[bool]) -> f64 {
         let parts: Vec<f64> = on.iter().map(|on| f64::from(*on)).collect();
-        (self.log(&parts) - self.log(&vec![0.0; on.len()])).exp()
+        (self.log_factor(&parts) - self.log_factor(&vec![0.0; on.len()])).exp()
     }
 }
 
@@ -133,7 +138,7 @@ impl Truth {
 pub struct SimulatedTunable<'a> {
     truth: &'a Truth,
     candidates: &'a [Candidate],
-    /// From [`RecordedMachine::logs`].
+    /// From [`RecordedMachine::window_logs`].
     noise: &'a [f64],
     block: Nanos,
     place: usize,
@@ -154,15 +159,15 @@ impl<'a> SimulatedTunable<'a> {
         block: Nanos,
         seed: u64,
     ) -> SimulatedTunable<'a> {
-        let mut random = Random::seeded(seed);
+        let mut random = Random::from_seed(seed);
         let count = candidates.len();
         SimulatedTunable {
             truth,
             candidates,
             noise,
             block,
-            place: random.below(noise.len()),
-            phase: random.unit(),
+            place: random.next_below(noise.len()),
+            phase: random.next_unit(),
             random,
             acts: vec![0.0; count],
             on: vec![false; count],
@@ -171,7 +176,7 @@ impl<'a> SimulatedTunable<'a> {
     }
 
     /// Lets time pass: switched settings approach their effect, to 95 % after the wash-out.
-    fn pass(&mut self, seconds: f64) {
+    fn pass_time(&mut self, seconds: f64) {
         for place in 0..self.acts.len() {
             let target = f64::from(self.on[place]);
             let slow = self.candidates[place].wash_out.ns() as f64 / 1e9 / 3.0;
@@ -185,36 +190,36 @@ impl<'a> SimulatedTunable<'a> {
 impl TunableMachine for SimulatedTunable<'_> {
     type Error = Infallible;
 
-    fn apply(&mut self, on: &[bool]) -> Result<(), Infallible> {
+    fn apply_settings(&mut self, on: &[bool]) -> Result<(), Infallible> {
         self.on = on.to_vec();
         Ok(())
     }
 
-    fn settle(&mut self, time: Nanos) -> Result<(), Infallible> {
-        self.pass(time.ns() as f64 / 1e9);
+    fn wait_to_settle(&mut self, time: Nanos) -> Result<(), Infallible> {
+        self.pass_time(time.ns() as f64 / 1e9);
         Ok(())
     }
 
-    fn measure(&mut self, _: &BlockRequest) -> Result<Option<f64>, Infallible> {
+    fn measure_block(&mut self, _: &BlockRequest) -> Result<Option<f64>, Infallible> {
         let seconds = self.block.ns() as f64 / 1e9;
-        if self.random.below(STRETCH) == 0 {
-            self.place = self.random.below(self.noise.len());
+        if self.random.next_below(STRETCH) == 0 {
+            self.place = self.random.next_below(self.noise.len());
         }
         let noise = self.noise[self.place % self.noise.len()];
         self.place = (self.place + seconds.ceil() as usize) % self.noise.len();
-        self.pass(seconds / 2.0);
+        self.pass_time(seconds / 2.0);
         let turn = std::f64::consts::TAU * (self.elapsed / 3600.0 + self.phase);
         let drift = self.truth.drift.max(1.0).ln() * turn.sin() / 2.0;
-        let log = noise + self.truth.log(&self.acts) + drift;
-        self.pass(seconds / 2.0);
+        let log = noise + self.truth.log_factor(&self.acts) + drift;
+        self.pass_time(seconds / 2.0);
         Ok(Some(log.exp()))
     }
 
-    fn elapsed(&self) -> Nanos {
+    fn elapsed_time(&self) -> Nanos {
         Nanos((self.elapsed * 1e9) as i64)
     }
 
-    fn keep(&mut self, _: &BlockRequest, _: MeasuredBlock) -> Result<(), Infallible> {
+    fn store_block(&mut self, _: &BlockRequest, _: MeasuredBlock) -> Result<(), Infallible> {
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The procedure on machines with known truth.
 
-use super::conduct;
-use super::scenarios::{all, simulate};
+use super::run_tuning;
+use super::scenarios::{all_scenarios, simulate_tunings};
 use super::simulated::{RecordedMachine, SimulatedTunable, Truth};
 use super::*;
 use crate::Random;
@@ -22,7 +22,7 @@ fn first_group(candidates: Vec<Candidate>) -> Vec<BlockRequest> {
         }
         blocks.push(request.clone());
         let elapsed = Nanos::from_secs(blocks.len() as i64);
-        tuning.record(MeasuredBlock { figure: Some(1e5), elapsed });
+        tuning.record_block(MeasuredBlock { figure: Some(1e5), elapsed });
     }
     blocks
 }
@@ -59,7 +59,7 @@ fn in_the_least_time_every_effect_can_be_separated_and_before_the_screening_noth
             while let TuneStep::Measure(request) = tuning.next() {
                 purposes.push(request.purpose);
                 elapsed += block;
-                tuning.record(MeasuredBlock { figure: Some(1e5), elapsed });
+                tuning.record_block(MeasuredBlock { figure: Some(1e5), elapsed });
             }
             purposes.iter().filter(|purpose| **purpose == BlockPurpose::Screen).count()
         };
@@ -77,7 +77,7 @@ fn tuned(truth: &Truth, options: &TuningOptions, noise: &[f64]) -> Tuning {
     let candidates = candidates(truth.effects.len());
     let mut machine = SimulatedTunable::new(truth, &candidates, noise, options.block, options.seed);
     let mut tuning = Tuning::new(candidates.clone(), options.clone());
-    let Ok(()) = conduct(&mut tuning, &mut machine);
+    let Ok(()) = run_tuning(&mut tuning, &mut machine);
     tuning
 }
 
@@ -91,7 +91,7 @@ fn without_noise_every_answer_is_right() {
     let mut noise = vec![10.0; 100];
     // Hardly any noise: with none, no spread can be computed.
     noise.iter_mut().step_by(3).for_each(|log| *log += 1e-3);
-    let found = tuned(&truth, &TuningOptions::default(), &noise).outcome("p99.9");
+    let found = tuned(&truth, &TuningOptions::default(), &noise).to_document("p99.9");
     let answers: Vec<TuneAnswer> = found.settings.iter().map(|s| s.answer).collect();
     use TuneAnswer::{Better, NoEffect, Worse};
     assert_eq!(answers, [NoEffect, Better, Worse, Better, NoEffect]);
@@ -104,10 +104,10 @@ fn without_noise_every_answer_is_right() {
 
 #[test]
 fn tuning_ends_within_its_time_and_reports_unresolved_settings() {
-    let noise = recorded().logs(99.9, 10);
+    let noise = recorded().window_logs(99.9, 10);
     let options = TuningOptions { within: Nanos(1_800_000_000_000), ..TuningOptions::default() };
     let truth = Truth { effects: vec![1.0; 12], ..Truth::default() };
-    let found = tuned(&truth, &options, &noise).outcome("p99.9");
+    let found = tuned(&truth, &options, &noise).to_document("p99.9");
     assert!(found.elapsed <= options.within, "{found:?}");
     assert_eq!(found.ended, TuningEnd::Time);
     let open: Vec<_> =
@@ -120,20 +120,20 @@ struct Scripted<F>(F, u64);
 
 impl<F: FnMut(&BlockRequest, u64) -> Option<f64>> TunableMachine for Scripted<F> {
     type Error = ();
-    fn apply(&mut self, _: &[bool]) -> Result<(), ()> {
+    fn apply_settings(&mut self, _: &[bool]) -> Result<(), ()> {
         Ok(())
     }
-    fn settle(&mut self, _: Nanos) -> Result<(), ()> {
+    fn wait_to_settle(&mut self, _: Nanos) -> Result<(), ()> {
         Ok(())
     }
-    fn measure(&mut self, request: &BlockRequest) -> Result<Option<f64>, ()> {
+    fn measure_block(&mut self, request: &BlockRequest) -> Result<Option<f64>, ()> {
         self.1 += 1;
         Ok((self.0)(request, self.1))
     }
-    fn elapsed(&self) -> Nanos {
+    fn elapsed_time(&self) -> Nanos {
         Nanos(self.1 as i64 * 10_000_000_000)
     }
-    fn keep(&mut self, _: &BlockRequest, _: MeasuredBlock) -> Result<(), ()> {
+    fn store_block(&mut self, _: &BlockRequest, _: MeasuredBlock) -> Result<(), ()> {
         Ok(())
     }
 }
@@ -143,7 +143,7 @@ fn scripted(
     answers: impl FnMut(&BlockRequest, u64) -> Option<f64>,
 ) -> Tuning {
     let mut tuning = Tuning::new(candidates(3), options);
-    conduct(&mut tuning, &mut Scripted(answers, 0)).unwrap();
+    run_tuning(&mut tuning, &mut Scripted(answers, 0)).unwrap();
     tuning
 }
 
@@ -159,8 +159,8 @@ fn of_two_better_settings_that_exclude_each_other_the_better_one_is_adopted() {
         sets.push(request.on.clone());
         Some(on.fold(1e5, |figure, (_, factor)| figure * factor) + (n * n % 50) as f64)
     };
-    conduct(&mut tuning, &mut Scripted(figure, 0)).unwrap();
-    let found = tuning.outcome("max");
+    run_tuning(&mut tuning, &mut Scripted(figure, 0)).unwrap();
+    let found = tuning.to_document("max");
     assert_eq!(found.recommended, ["setting-2"], "{found:?}");
     assert_eq!(found.settings[0].answer, TuneAnswer::Better);
     assert!(sets.iter().all(|on| !(on[0] && on[2])), "{sets:?}");
@@ -168,14 +168,14 @@ fn of_two_better_settings_that_exclude_each_other_the_better_one_is_adopted() {
 
 #[test]
 fn drift_between_groups_is_no_effect() {
-    let mut random = Random::seeded(2);
+    let mut random = Random::from_seed(2);
     let options = TuningOptions { smallest: 1.1, ..TuningOptions::default() };
     // The figure doubles with each group.
     let found = scripted(options, |request, _| {
         let level = 1e3 * 2f64.powi(request.group as i32 % 20);
-        Some(level * (0.02 * random.unit()).exp())
+        Some(level * (0.02 * random.next_unit()).exp())
     })
-    .outcome("max");
+    .to_document("max");
     assert!(found.settings.iter().all(|s| s.answer == TuneAnswer::NoEffect), "{found:?}");
     assert!(found.spread.unwrap() < 0.02, "{found:?}");
 }
@@ -184,9 +184,9 @@ fn drift_between_groups_is_no_effect() {
 fn failed_blocks_are_retried_until_too_many_fail() {
     let options = TuningOptions { smallest: 1.1, ..TuningOptions::default() };
     let some = scripted(options, |_, n| (n % 7 != 0).then_some(1_000.0 + (n * n % 50) as f64));
-    let found = some.outcome("max");
+    let found = some.to_document("max");
     assert!(found.failed > 3 && found.ended == TuningEnd::Complete, "{found:?}");
-    let none = scripted(TuningOptions::default(), |_, _| None).outcome("max");
+    let none = scripted(TuningOptions::default(), |_, _| None).to_document("max");
     assert_eq!((none.ended, none.blocks), (TuningEnd::BlocksFailed, 0));
     assert!(
         none.settings.iter().all(|s| s.answer == TuneAnswer::NotResolved && s.effect.is_none())
@@ -199,7 +199,7 @@ fn failed_blocks_are_retried_until_too_many_fail() {
 #[test]
 fn replaying_recorded_blocks_gives_the_same_tuning() {
     let truth = Truth { effects: vec![0.5, 1.0, 1.3], ..Truth::default() };
-    let noise = recorded().logs(99.9, 10);
+    let noise = recorded().window_logs(99.9, 10);
     let options = TuningOptions { smallest: 2.0, ..TuningOptions::default() };
     let candidates = candidates(3);
     let mut machine = SimulatedTunable::new(&truth, &candidates, &noise, options.block, 3);
@@ -207,24 +207,24 @@ fn replaying_recorded_blocks_gives_the_same_tuning() {
         (Tuning::new(candidates.clone(), options.clone()), Vec::new(), Vec::new());
     while let TuneStep::Measure(request) = tuning.next() {
         let request = request.clone();
-        let Ok(()) = machine.apply(&request.on);
-        let Ok(figure) = machine.measure(&request);
+        let Ok(()) = machine.apply_settings(&request.on);
+        let Ok(figure) = machine.measure_block(&request);
         // Some are lost.
         let figure = figure.filter(|_| blocks.len() % 11 != 5);
-        let block = MeasuredBlock { figure, elapsed: machine.elapsed() };
+        let block = MeasuredBlock { figure, elapsed: machine.elapsed_time() };
         requests.push(request);
         blocks.push(block);
-        tuning.record(block);
+        tuning.record_block(block);
     }
     assert!(blocks.len() > 40, "{}", blocks.len());
     for killed in 0..blocks.len() {
         let mut again = Tuning::new(candidates.clone(), options.clone());
-        blocks[..killed].iter().for_each(|block| again.record(*block));
+        blocks[..killed].iter().for_each(|block| again.record_block(*block));
         assert_eq!(again.next(), TuneStep::Measure(&requests[killed]));
     }
     let mut again = Tuning::new(candidates, options);
-    blocks.iter().for_each(|block| again.record(*block));
-    assert_eq!(again.outcome("p99.9"), tuning.outcome("p99.9"));
+    blocks.iter().for_each(|block| again.record_block(*block));
+    assert_eq!(again.to_document("p99.9"), tuning.to_document("p99.9"));
 }
 
 #[test]
@@ -245,10 +245,10 @@ fn percentiles_of_recorded_blocks_match_those_of_all_samples() {
     let recorded =
         RecordedMachine::read("# \nrank 1 2 3 5\n10 90 80 70 20\n10 95 50 40 30\n").unwrap();
     // Of 20 samples p90 is the third from the top: 95, 90, 80.
-    let logs = recorded.logs(90.0, 2);
+    let logs = recorded.window_logs(90.0, 2);
     assert_eq!(logs.iter().map(|log| log.exp().round()).collect::<Vec<_>>(), [80.0, 80.0]);
     assert_eq!(
-        recorded.logs(90.0, 1).iter().map(|l| l.exp().round()).collect::<Vec<_>>(),
+        recorded.window_logs(90.0, 1).iter().map(|l| l.exp().round()).collect::<Vec<_>>(),
         [80.0, 50.0]
     );
     for bad in ["", "rank 1\n", "rank 1 2\n5 3\n", "rank 1\nx 3\n", "rank 1\n5 y\n", "\n"] {
@@ -259,11 +259,11 @@ fn percentiles_of_recorded_blocks_match_those_of_all_samples() {
 /// The short form of the table of docs/tune.md: few settings, effects of ×2, 60 tunings each.
 #[test]
 fn tuning_finds_true_effects_within_the_stated_error_rate() {
-    let noise = recorded().logs(99.9, 10);
+    let noise = recorded().window_logs(99.9, 10);
     let options = TuningOptions { smallest: 2.0, ..TuningOptions::default() };
-    for mut scenario in all(8).into_iter().take(3) {
+    for mut scenario in all_scenarios(8).into_iter().take(3) {
         scenario.truth.effects.iter_mut().for_each(|effect| *effect = effect.powi(3));
-        let counted = simulate(&scenario, &noise, &options, 60);
+        let counted = simulate_tunings(&scenario, &noise, &options, 60);
         // 5 % of 60 are 3; more than 8 occur by chance in 1 % of such tests.
         assert!(counted.falsely_better <= 8 && counted.harmful <= 4, "{counted:?}");
         assert!(counted.found * 10 >= counted.to_find * 9, "{} {counted:?}", scenario.name);

@@ -30,90 +30,101 @@ const FIRST: u64 = 2;
 /// The outcome of a proof without its subject.
 type Judgement = (ProofOutcome, String);
 
-fn holds(why: impl Into<String>) -> Judgement {
+fn holds_because(why: impl Into<String>) -> Judgement {
     (ProofOutcome::Holds, why.into())
 }
-fn fails(why: impl Into<String>) -> Judgement {
+fn fails_because(why: impl Into<String>) -> Judgement {
     (ProofOutcome::Fails, why.into())
 }
-fn unknown(why: impl Into<String>) -> Judgement {
+fn unknown_because(why: impl Into<String>) -> Judgement {
     (ProofOutcome::Unknown, why.into())
 }
 fn not_recorded(why: impl Into<String>) -> Judgement {
     (ProofOutcome::NotRecorded, why.into())
 }
 /// A property that an unprivileged user may lack: it fails if the figures have requirements.
-fn lacks(insists: bool, why: impl Into<String>) -> Judgement {
+fn fails_if_insisted(insists: bool, why: impl Into<String>) -> Judgement {
     (if insists { ProofOutcome::Fails } else { ProofOutcome::Waived }, why.into())
 }
 
-fn proof(proof: ProofWord, subject: impl Into<String>, (outcome, why): Judgement) -> Proof {
+fn new_proof(proof: ProofWord, subject: impl Into<String>, (outcome, why): Judgement) -> Proof {
     Proof { proof, subject: subject.into(), outcome, why }
 }
 
 /// The proofs about the run as a whole.
 pub fn of_run(manifest: &Manifest, recorded: Option<&Recorded>) -> Vec<Proof> {
     let request = manifest.target.as_ref().and_then(|target| target.kernel.as_ref());
-    let kernel = request.map(|request| proof(ProofWord::Kernel, RUN, kernel(request)));
-    let recorder = recorded.map(|recorded| proof(ProofWord::Recorder, RUN, recorder(recorded)));
+    let kernel = request.map(|request| new_proof(ProofWord::Kernel, RUN, judge_kernel(request)));
+    let recorder =
+        recorded.map(|recorded| new_proof(ProofWord::Recorder, RUN, judge_recorder(recorded)));
     kernel.into_iter().chain(recorder).collect()
 }
 
-fn kernel(kernel: &KernelEvidence) -> Judgement {
-    let Some(booted) = &kernel.booted else { return unknown("the running kernel is unknown") };
-    let other = |request: &String| request != booted;
-    if let Some(request) = kernel.release.as_ref().filter(|request| other(request)) {
-        return fails(format!("the kernel {request} was requested, {booted} ran"));
+fn judge_kernel(kernel: &KernelEvidence) -> Judgement {
+    let Some(booted) = &kernel.booted else {
+        return unknown_because("the running kernel is unknown");
+    };
+    let is_other_kernel = |request: &String| request != booted;
+    if let Some(request) = kernel.release.as_ref().filter(|request| is_other_kernel(request)) {
+        return fails_because(format!("the kernel {request} was requested, {booted} ran"));
     }
     match (&kernel.preemption, &kernel.preemption_in_force) {
         (Some(request), Some(in_force)) if request != in_force => {
-            fails(format!("preempt={request} was requested, {in_force} was in force"))
+            fails_because(format!("preempt={request} was requested, {in_force} was in force"))
         }
         (Some(request), None) => {
-            unknown(format!("whether preempt={request} was in force is unknown"))
+            unknown_because(format!("whether preempt={request} was in force is unknown"))
         }
-        _ => holds(format!("{booted} ran, as requested")),
+        _ => holds_because(format!("{booted} ran, as requested")),
     }
 }
 
-fn recorder(recorded: &Recorded) -> Judgement {
-    match recorded.lost() {
-        0 => holds("no recorded event was lost"),
-        lost => unknown(format!("the recording lost {lost} events")),
+fn judge_recorder(recorded: &Recorded) -> Judgement {
+    match recorded.lost_count() {
+        0 => holds_because("no recorded event was lost"),
+        lost => unknown_because(format!("the recording lost {lost} events")),
     }
 }
 
 /// The proofs about a phase, its loads and its series; for a run in parts each is the gravest.
 pub fn of_phase(manifest: &Manifest, phase: &PhaseView) -> Vec<Proof> {
     let evidence = &phase.meta.evidence;
-    let mut all = of_part(manifest, phase, evidence);
-    let controller = phase.meta.controller.known().map(|own| controller(own, phase));
-    all.extend(controller.map(|text| proof(ProofWord::Controller, &phase.meta.name, text)));
+    let mut phase_proofs = of_part(manifest, phase, evidence);
+    let controller = phase.meta.controller.known_value().map(|own| judge_controller(own, phase));
+    phase_proofs
+        .extend(controller.map(|text| new_proof(ProofWord::Controller, &phase.meta.name, text)));
     let mut cut_off = false;
-    for part in evidence.known().iter().flat_map(|evidence| &evidence.other_parts) {
+    for part in evidence.known_value().iter().flat_map(|evidence| &evidence.other_parts) {
         match part {
             Fact::NotAsked => cut_off = true,
-            part => keep_gravest(&mut all, of_part(manifest, phase, part)),
+            part => keep_gravest(&mut phase_proofs, of_part(manifest, phase, part)),
         }
     }
     if cut_off {
-        let why = "a part of the run was cut off: its validity is unknown";
-        all.push(proof(ProofWord::Scheduling, phase.meta.name.as_str(), unknown(why)));
+        let reason = "a part of the run was cut off: its validity is unknown";
+        phase_proofs.push(new_proof(
+            ProofWord::Scheduling,
+            phase.meta.name.as_str(),
+            unknown_because(reason),
+        ));
     }
-    all
+    phase_proofs
 }
 
 /// While punctual does not run, it drains no buffers. A phase without losses is complete, however
 /// long it lasted.
-fn controller(own: &ControllerEvidence, phase: &PhaseView) -> Judgement {
-    let did_not_run = format!("punctual itself did not run for {}", own.delayed.readable());
+fn judge_controller(own: &ControllerEvidence, phase: &PhaseView) -> Judgement {
+    let did_not_run = format!("punctual itself did not run for {}", own.delayed.to_readable());
     let lost = phase.series.iter().map(|view| view.state.data.losses.dropped);
     match lost.fold(0, u64::saturating_add) {
-        _ if own.delayed == Nanos::ZERO => holds("no round of punctual itself was late"),
+        _ if own.delayed == Nanos::ZERO => holds_because("no round of punctual itself was late"),
         lost if lost > 0 && own.longest >= HELD => {
-            fails(format!("{did_not_run}, and {lost} samples were lost"))
+            fails_because(format!("{did_not_run}, and {lost} samples were lost"))
         }
-        _ => holds(format!("{did_not_run} in all, at most {} at once", own.longest.readable())),
+        _ => holds_because(format!(
+            "{did_not_run} in all, at most {} at once",
+            own.longest.to_readable()
+        )),
     }
 }
 
@@ -139,14 +150,14 @@ fn of_part(manifest: &Manifest, phase: &PhaseView, evidence: &Fact<PhaseEvidence
     let name = phase.meta.name.as_str();
     let full = |of: &str| format!("{name}/{of}");
     let required = |view: &SeriesView| !view.meta.requirements.is_empty();
-    let mut all = Vec::new();
+    let mut part_proofs = Vec::new();
     let evidence = match evidence {
         Fact::Known(evidence) => Some(evidence),
         Fact::Unavailable(why) => {
-            all.push(proof(
+            part_proofs.push(new_proof(
                 ProofWord::Scheduling,
                 name,
-                unknown(format!("no evidence could be stored: {why}")),
+                unknown_because(format!("no evidence could be stored: {why}")),
             ));
             None
         }
@@ -158,54 +169,71 @@ fn of_part(manifest: &Manifest, phase: &PhaseView, evidence: &Fact<PhaseEvidence
             required(view) || evidence.is_some_and(|evidence| evidence.real_time_required);
         let (scheduling, affinity) = match program_of(evidence, &view.meta.name) {
             Some(_) if view.meta.workload == ENTRIES_WORKLOAD => {
-                (holds("no thread measures"), holds("no thread measures"))
+                (holds_because("no thread measures"), holds_because("no thread measures"))
             }
-            Some(_) => (own(&view.meta.scheduling), own(&format!("CPU {}", view.meta.cpus))),
-            None => (scheduling(view, thread, insists), affinity(thread)),
+            Some(_) => (
+                holds_by_program(&view.meta.scheduling),
+                holds_by_program(&format!("CPU {}", view.meta.cpus)),
+            ),
+            None => (judge_scheduling(view, thread, insists), judge_affinity(thread)),
         };
-        all.push(proof(ProofWord::Scheduling, full(&view.meta.name), scheduling));
-        all.push(proof(ProofWord::Affinity, full(&view.meta.name), affinity));
+        part_proofs.push(new_proof(ProofWord::Scheduling, full(&view.meta.name), scheduling));
+        part_proofs.push(new_proof(ProofWord::Affinity, full(&view.meta.name), affinity));
         if !is_absent(phase, view) {
-            all.push(proof(
+            part_proofs.push(new_proof(
                 ProofWord::Samples,
                 full(&view.meta.name),
-                samples(manifest, phase, view, evidence),
+                judge_samples(manifest, phase, view, evidence),
             ));
         }
     }
     if let Some(evidence) = evidence {
         let insists = evidence.real_time_required || phase.series.iter().any(required);
-        all.extend(memory(evidence, insists).map(|text| proof(ProofWord::Memory, name, text)));
-        all.push(proof(ProofWord::Clock, name, clock(evidence, phase)));
-        all.extend(
-            isolation(&evidence.isolation).map(|text| proof(ProofWord::Isolation, name, text)),
+        part_proofs.extend(
+            judge_memory(evidence, insists).map(|text| new_proof(ProofWord::Memory, name, text)),
         );
-        all.extend(settings(&evidence.settings).map(|text| proof(ProofWord::Settings, name, text)));
-        all.extend(
-            evidence.loads.iter().map(|one| proof(ProofWord::Load, full(&one.name), load(one))),
+        part_proofs.push(new_proof(ProofWord::Clock, name, judge_clock(evidence, phase)));
+        part_proofs.extend(
+            judge_isolation(&evidence.isolation)
+                .map(|text| new_proof(ProofWord::Isolation, name, text)),
         );
-        let without = evidence.programs.iter().filter(|program| program.series.is_empty());
-        all.extend(without.map(|program| {
+        part_proofs.extend(
+            judge_settings(&evidence.settings)
+                .map(|text| new_proof(ProofWord::Settings, name, text)),
+        );
+        part_proofs.extend(
+            evidence
+                .loads
+                .iter()
+                .map(|one| new_proof(ProofWord::Load, full(&one.name), judge_load(one))),
+        );
+        let empty_programs = evidence.programs.iter().filter(|program| program.series.is_empty());
+        part_proofs.extend(empty_programs.map(|program| {
             let cut = !program.reached_end && program.ended.is_none();
-            let why = match cut {
-                true => unknown("the run ended before any cycle was recognised"),
-                false => fails("no thread with cycles was found: nothing was measured"),
+            let judgement = match cut {
+                true => unknown_because("the run ended before any cycle was recognised"),
+                false => fails_because("no thread with cycles was found: nothing was measured"),
             };
-            proof(ProofWord::Samples, full(&program.name), why)
+            new_proof(ProofWord::Samples, full(&program.name), judgement)
         }));
-        all.push(proof(ProofWord::Others, name, others(&evidence.others, insists)));
-        all.extend(
-            throttled(&evidence.throttled).map(|text| proof(ProofWord::Throttling, name, text)),
+        part_proofs.push(new_proof(
+            ProofWord::Others,
+            name,
+            judge_other_measurements(&evidence.others, insists),
+        ));
+        part_proofs.extend(
+            judge_throttling(&evidence.throttled)
+                .map(|text| new_proof(ProofWord::Throttling, name, text)),
         );
     }
-    let limits = phase.meta.heat.known().map(heat::limits).unwrap_or_default();
-    all.extend(
+    let limits = phase.meta.heat.known_value().map(heat::describe_limits).unwrap_or_default();
+    part_proofs.extend(
         limits
             .into_iter()
             .next()
-            .map(|what| proof(ProofWord::Throttling, name, (ProofOutcome::Waived, what))),
+            .map(|what| new_proof(ProofWord::Throttling, name, (ProofOutcome::Waived, what))),
     );
-    all
+    part_proofs
 }
 
 fn thread_of<'a>(evidence: &'a PhaseEvidence, series: &str) -> Option<&'a ThreadEvidence> {
@@ -215,28 +243,33 @@ fn thread_of<'a>(evidence: &'a PhaseEvidence, series: &str) -> Option<&'a Thread
 /// Whether the system cannot measure this series, which leaves nothing to prove.
 fn is_absent(phase: &PhaseView, view: &SeriesView) -> bool {
     let mut absent = phase.meta.measures.iter().flat_map(|measure| &measure.notes.absent);
-    view.state.data.count() == 0 && absent.any(|absent| absent.series == view.meta.name)
+    view.state.data.sample_count() == 0 && absent.any(|absent| absent.series == view.meta.name)
 }
 
 /// The thread is the program's: no properties were requested.
-fn own(what: &str) -> Judgement {
-    holds(format!("the program's own: {what}"))
+fn holds_by_program(what: &str) -> Judgement {
+    holds_because(format!("the program's own: {what}"))
 }
 
-fn scheduling(view: &SeriesView, thread: Option<&ThreadEvidence>, insists: bool) -> Judgement {
+fn judge_scheduling(
+    view: &SeriesView,
+    thread: Option<&ThreadEvidence>,
+    insists: bool,
+) -> Judgement {
     let meta = view.meta;
     let requested = meta.requested_scheduling();
     let Some(thread) = thread else {
         return match requested.filter(|_| !meta.has_requested_scheduling()) {
-            Some(asked) => {
-                lacks(insists, format!("{asked} was requested, it ran as {}", meta.scheduling))
-            }
+            Some(asked) => fails_if_insisted(
+                insists,
+                format!("{asked} was requested, it ran as {}", meta.scheduling),
+            ),
             None => not_recorded(format!("known from its start alone: {}", meta.scheduling)),
         };
     };
     if let Some(why) = &thread.refused {
         let request = &thread.scheduling.asked;
-        return lacks(
+        return fails_if_insisted(
             insists,
             format!("{request} was refused ({why}), it ran as {}", meta.scheduling),
         );
@@ -244,11 +277,11 @@ fn scheduling(view: &SeriesView, thread: Option<&ThreadEvidence>, insists: bool)
     read_back(&thread.scheduling, "it ran as")
 }
 
-fn affinity(thread: Option<&ThreadEvidence>) -> Judgement {
+fn judge_affinity(thread: Option<&ThreadEvidence>) -> Judgement {
     match thread.map(|thread| &thread.affinity) {
         Some(Fact::Known(read)) => read_back(read, "it was allowed on CPU"),
-        Some(Fact::NotAsked) => holds("no affinity was requested"),
-        Some(Fact::Unavailable(why)) => unknown(why.clone()),
+        Some(Fact::NotAsked) => holds_because("no affinity was requested"),
+        Some(Fact::Unavailable(why)) => unknown_because(why.clone()),
         None => not_recorded("not read back during the measurement"),
     }
 }
@@ -257,28 +290,30 @@ fn affinity(thread: Option<&ThreadEvidence>) -> Judgement {
 fn read_back(read: &ReadBack, ran: &str) -> Judgement {
     let request = &read.asked;
     if let Some(other) = &read.other {
-        return fails(format!(
+        return fails_because(format!(
             "{request} was requested, {ran} {} from {} on",
             other.value,
-            other.at.readable()
+            other.at.to_readable()
         ));
     }
     match &read.after {
         Fact::Known(after) if after != request => {
-            fails(format!("{request} was requested, at the end {ran} {after}"))
+            fails_because(format!("{request} was requested, at the end {ran} {after}"))
         }
         Fact::Known(_) => {
-            holds(format!("{request}, read back {} times and at the end", read.times))
+            holds_because(format!("{request}, read back {} times and at the end", read.times))
         }
-        Fact::Unavailable(why) => unknown(format!("it could not be read back at the end: {why}")),
+        Fact::Unavailable(why) => {
+            unknown_because(format!("it could not be read back at the end: {why}"))
+        }
         Fact::NotAsked if read.times > 0 => {
-            unknown(format!("{request} {} times, but it did not reach its end", read.times))
+            unknown_because(format!("{request} {} times, but it did not reach its end", read.times))
         }
-        Fact::NotAsked => unknown("it was not read back"),
+        Fact::NotAsked => unknown_because("it was not read back"),
     }
 }
 
-fn samples(
+fn judge_samples(
     manifest: &Manifest,
     phase: &PhaseView,
     view: &SeriesView,
@@ -286,32 +321,33 @@ fn samples(
 ) -> Judgement {
     let thread = evidence.and_then(|evidence| thread_of(evidence, &view.meta.name));
     let losses = &view.state.data.losses;
-    let all = losses.recorded.saturating_add(losses.skipped).saturating_add(losses.dropped);
+    let expected_samples =
+        losses.recorded.saturating_add(losses.skipped).saturating_add(losses.dropped);
     if !view.meta.are_losses_known() {
         return not_recorded("the source does not report losses");
     }
     if manifest.ending.is_none() && phase.meta.duration.is_none() {
-        return unknown(CUT_OFF);
+        return unknown_because(CUT_OFF);
     }
     if losses.lost_records > 0 {
-        return lost(losses.lost_records, all);
+        return judge_losses(losses.lost_records, expected_samples);
     }
     if let Some(why) = phase.meta.missing_of_source() {
-        return unknown(why);
+        return unknown_because(why);
     }
     if losses.recorded == 0 && thread.is_some_and(|thread| thread.reached_end) {
-        return fails("nothing was measured");
+        return fails_because("nothing was measured");
     }
     if losses.dropped > 0 {
         let dropped = losses.dropped;
         if view.meta.workload == ATTACHED_WORKLOAD {
-            let share = dropped as f64 / all.max(1) as f64 * 100.0;
-            return unknown(format!(
-                "of {dropped} of {all} cycles it is not known when they were released or ended \
-                 ({share:.3} %)"
+            let share = dropped as f64 / expected_samples.max(1) as f64 * 100.0;
+            return unknown_because(format!(
+                "of {dropped} of {expected_samples} cycles it is not known when they were \
+                 released or ended ({share:.3} %)"
             ));
         }
-        return lost(dropped, all);
+        return judge_losses(dropped, expected_samples);
     }
     if let Some(program) = program_of(evidence, &view.meta.name) {
         return program_samples(program, losses.recorded);
@@ -321,7 +357,7 @@ fn samples(
     };
     let count = losses.recorded;
     if count == 0 {
-        return unknown("the run ended before its first sample");
+        return unknown_because("the run ended before its first sample");
     }
     let outcome = manifest.ending.as_ref().map(|ending| &ending.outcome);
     // A requested stop is not a fault of the measurement.
@@ -329,30 +365,32 @@ fn samples(
     match thread.due {
         // The load that was to end the run did so at its planned length.
         _ if matches!(outcome, Some(Outcome::StoppedByLoad { .. })) => {
-            return holds(format!("{count} samples until the load ended"));
+            return holds_because(format!("{count} samples until the load ended"));
         }
         Some(due) if !thread.reached_end || is_stopped => {
-            return unknown(format!("the run ended early: {all} of {due} samples"));
+            return unknown_because(format!(
+                "the run ended early: {expected_samples} of {due} samples"
+            ));
         }
         None if thread.has_end && !thread.reached_end => {
-            return unknown(format!("the run ended early: {count} samples until then"));
+            return unknown_because(format!("the run ended early: {count} samples until then"));
         }
         Some(due) => {
             let allowed = ((due as f64 * TOO_MUCH_LOST) as u64).max(FIRST);
-            if all.saturating_add(allowed) < due {
-                return fails(format!("{all} of {due} samples that were due"));
+            if expected_samples.saturating_add(allowed) < due {
+                return fails_because(format!("{expected_samples} of {due} samples that were due"));
             }
-            return holds(format!("{all} of {due} that were due, none lost"));
+            return holds_because(format!("{expected_samples} of {due} that were due, none lost"));
         }
         None => {}
     }
-    holds(format!("{count} samples to its end, none lost"))
+    holds_because(format!("{count} samples to its end, none lost"))
 }
 
-fn lost(lost: u64, all: u64) -> Judgement {
+fn judge_losses(lost: u64, all: u64) -> Judgement {
     let share = lost as f64 / all.max(1) as f64;
-    let why = format!("{lost} of {all} samples were lost ({:.3} %)", share * 100.0);
-    if share > TOO_MUCH_LOST { fails(why) } else { unknown(why) }
+    let reason = format!("{lost} of {all} samples were lost ({:.3} %)", share * 100.0);
+    if share > TOO_MUCH_LOST { fails_because(reason) } else { unknown_because(reason) }
 }
 
 fn program_of<'a>(
@@ -364,117 +402,125 @@ fn program_of<'a>(
 
 /// A thread of a program that was measured, or a CPU.
 fn program_samples(program: &ProgramEvidence, count: u64) -> Judgement {
-    let ran = program.ran.readable();
+    let ran = program.ran.to_readable();
     match (&program.ended, program.reached_end) {
-        _ if program.lost > 0 => unknown(format!("{} records of cycles were lost", program.lost)),
-        (Some(how), false) => {
-            unknown(format!("the program {how} early, after {ran}: {count} samples until then"))
+        _ if program.lost > 0 => {
+            unknown_because(format!("{} records of cycles were lost", program.lost))
         }
+        (Some(how), false) => unknown_because(format!(
+            "the program {how} early, after {ran}: {count} samples until then"
+        )),
         (None, false) if program.has_end => {
-            unknown(format!("the run ended early: {count} samples until then"))
+            unknown_because(format!("the run ended early: {count} samples until then"))
         }
-        _ => holds(format!("{count} samples in {ran}, none lost")),
+        _ => holds_because(format!("{count} samples in {ran}, none lost")),
     }
 }
 
-fn memory(evidence: &PhaseEvidence, insists: bool) -> Option<Judgement> {
+fn judge_memory(evidence: &PhaseEvidence, insists: bool) -> Option<Judgement> {
     let memory = &evidence.memory;
     if !memory.asked {
         return None;
     }
     let unlocked = evidence.threads.iter().find_map(|thread| thread.unlocked.as_ref());
     Some(match (memory.refused.as_ref().or(unlocked), &memory.locked_kib) {
-        (Some(why), _) => lacks(insists, format!("memory could not be locked: {why}")),
-        (None, Fact::Known(0)) => lacks(insists, "no memory was locked at the end (VmLck 0 kB)"),
-        (None, Fact::Known(kib)) => holds(format!("{kib} KiB were locked at the end")),
-        (None, Fact::Unavailable(why)) => {
-            unknown(format!("whether memory is locked is unknown: {why}"))
+        (Some(why), _) => fails_if_insisted(insists, format!("memory could not be locked: {why}")),
+        (None, Fact::Known(0)) => {
+            fails_if_insisted(insists, "no memory was locked at the end (VmLck 0 kB)")
         }
-        (None, Fact::NotAsked) => unknown("whether memory is locked was not read"),
+        (None, Fact::Known(kib)) => holds_because(format!("{kib} KiB were locked at the end")),
+        (None, Fact::Unavailable(why)) => {
+            unknown_because(format!("whether memory is locked is unknown: {why}"))
+        }
+        (None, Fact::NotAsked) => unknown_because("whether memory is locked was not read"),
     })
 }
 
-fn clock(evidence: &PhaseEvidence, phase: &PhaseView) -> Judgement {
+fn judge_clock(evidence: &PhaseEvidence, phase: &PhaseView) -> Judgement {
     let clock = &evidence.clock;
     if let Some(step) = clock.stepped {
-        return fails(format!(
+        return fails_because(format!(
             "the wall clock was set by {} while latencies were measured on it",
-            step.readable()
+            step.to_readable()
         ));
     }
     let too_long = |view: &SeriesView| {
         view.state.data.max.is_some_and(|max| i128::from(max.ns()) > i128::from(HDR_MAX))
     };
     if let Some(view) = phase.series.iter().find(|view| too_long(view)) {
-        return fails(format!("latencies of {} are implausibly long", view.meta.name));
+        return fails_because(format!("latencies of {} are implausibly long", view.meta.name));
     }
     // For a settable clock this is detected above; a step back between two polls shows here.
     let early =
         |view: &SeriesView| view.state.data.exact.below > 0 && view.meta.clock != Clock::Monotonic;
     if let Some(view) = phase.series.iter().find(|view| early(view)) {
-        return fails(format!("events of {} came before they were due", view.meta.name));
+        return fails_because(format!("events of {} came before they were due", view.meta.name));
     }
     match (&clock.source, &clock.source_after) {
         (Fact::Known(source), _) if source.contains("jiffies") => {
-            fails(format!("the kernel has no clock source better than its tick ({source})"))
+            fails_because(format!("the kernel has no clock source better than its tick ({source})"))
         }
-        (Fact::Known(source), Fact::Known(after)) if source != after => fails(format!(
+        (Fact::Known(source), Fact::Known(after)) if source != after => fails_because(format!(
             "the kernel replaced the clock source {source} by {after} during the measurement"
         )),
         (Fact::Unavailable(why), _) | (_, Fact::Unavailable(why)) => {
-            unknown(format!("the clock source is unknown: {why}"))
+            unknown_because(format!("the clock source is unknown: {why}"))
         }
         (Fact::Known(source), Fact::Known(_)) => match clock.resolution {
-            Fact::Known(resolution) if resolution > FINE => fails(format!(
+            Fact::Known(resolution) if resolution > FINE => fails_because(format!(
                 "no high-resolution timers: clock_getres(2) returns {}",
-                resolution.readable()
+                resolution.to_readable()
             )),
-            Fact::Known(resolution) => holds(format!("{source}, {} ns", resolution.ns())),
-            _ => unknown("the resolution of the clock is unknown"),
+            Fact::Known(resolution) => holds_because(format!("{source}, {} ns", resolution.ns())),
+            _ => unknown_because("the resolution of the clock is unknown"),
         },
-        _ => unknown("the clock source was not read at the end"),
+        _ => unknown_because("the clock source was not read at the end"),
     }
 }
 
-fn isolation(isolation: &Fact<IsolationEvidence>) -> Option<Judgement> {
+fn judge_isolation(isolation: &Fact<IsolationEvidence>) -> Option<Judgement> {
     Some(match isolation {
         Fact::NotAsked => return None,
         Fact::Unavailable(why) => {
-            unknown(format!("the state of the partition could not be read: {why}"))
+            unknown_because(format!("the state of the partition could not be read: {why}"))
         }
         Fact::Known(IsolationEvidence { cpus, missing_before, missing_after }) => {
             match (missing_before.first(), missing_after.first()) {
-                (Some(what), _) => {
-                    fails(format!("the partition of CPU {cpus} was not as requested: {what}"))
-                }
+                (Some(what), _) => fails_because(format!(
+                    "the partition of CPU {cpus} was not as requested: {what}"
+                )),
                 (None, Some(what)) => {
-                    fails(format!("the partition of CPU {cpus} did not last: {what}"))
+                    fails_because(format!("the partition of CPU {cpus} did not last: {what}"))
                 }
-                (None, None) => {
-                    holds(format!("the partition of CPU {cpus} was in force from begin to end"))
-                }
+                (None, None) => holds_because(format!(
+                    "the partition of CPU {cpus} was in force from begin to end"
+                )),
             }
         }
     })
 }
 
-fn settings(settings: &Fact<SettingsEvidence>) -> Option<Judgement> {
+fn judge_settings(settings: &Fact<SettingsEvidence>) -> Option<Judgement> {
     Some(match settings {
         Fact::NotAsked => return None,
-        Fact::Unavailable(why) => unknown(format!("the fixed settings are unknown: {why}")),
+        Fact::Unavailable(why) => unknown_because(format!("the fixed settings are unknown: {why}")),
         Fact::Known(SettingsEvidence { missing_before, missing_after }) => {
             match (missing_before.first(), missing_after.first()) {
-                (Some(what), _) => fails(format!("a fixed setting was not in force: {what}")),
-                (None, Some(what)) => fails(format!("a fixed setting did not last: {what}")),
-                (None, None) => holds("the fixed settings were in force from begin to end"),
+                (Some(what), _) => {
+                    fails_because(format!("a fixed setting was not in force: {what}"))
+                }
+                (None, Some(what)) => {
+                    fails_because(format!("a fixed setting did not last: {what}"))
+                }
+                (None, None) => holds_because("the fixed settings were in force from begin to end"),
             }
         }
     })
 }
 
-fn load(load: &LoadEvidence) -> Judgement {
+fn judge_load(load: &LoadEvidence) -> Judgement {
     if load.due <= Nanos::ZERO {
-        return holds("it was not due to start before the end");
+        return holds_because("it was not due to start before the end");
     }
     let stopped = load.stopped.iter().fold(Nanos::ZERO, |sum, (from, to)| sum + (*to - *from));
     let alive = (load.alive - stopped).ns().max(0) as f64 / load.due.ns() as f64;
@@ -482,18 +528,18 @@ fn load(load: &LoadEvidence) -> Judgement {
     if alive < ALIVE && !load.done {
         let ended = load.ended.as_ref().map(|how| format!("it {how}"));
         let how = when_stopped(load).or(ended).unwrap_or_else(|| "it never ran".to_owned());
-        return fails(format!("it ran for {share:.0} % of its time: {how}"));
+        return fails_because(format!("it ran for {share:.0} % of its time: {how}"));
     }
-    let most = |looks: u64| looks as f64 > (1.0 - WORKING) * load.looks as f64;
-    if most(load.idle_looks) && !load.may_rest {
-        return fails(format!(
+    let is_most_polls = |looks: u64| looks as f64 > (1.0 - WORKING) * load.looks as f64;
+    if is_most_polls(load.idle_looks) && !load.may_rest {
+        return fails_because(format!(
             "it idled: in {} of {} polls none of its processes had run (set `may_rest = true` for \
              a load that rests on purpose)",
             load.idle_looks, load.looks
         ));
     }
     // The CPUs were busy, but not with this load: two such runs must not be compared.
-    if most(load.starved_looks + load.idle_looks) && !load.may_rest {
+    if is_most_polls(load.starved_looks + load.idle_looks) && !load.may_rest {
         return (
             ProofOutcome::Waived,
             format!(
@@ -508,19 +554,19 @@ fn load(load: &LoadEvidence) -> Judgement {
     };
     let rested = when_stopped(load).map_or(rested.clone(), |when| format!("; {when}{rested}"));
     match &load.progress {
-        Fact::Known(progress) => holds(format!(
+        Fact::Known(progress) => holds_because(format!(
             "running for {share:.0} % of its time; {} of CPU time, {} times on a CPU{rested}",
-            progress.cpu_time.readable(),
+            progress.cpu_time.to_readable(),
             progress.switches
         )),
         // The program was too short for any poll to find it alive.
         _ if load.looks == 0 && load.ended.is_some() => {
-            holds(format!("running for {share:.0} % of its time"))
+            holds_because(format!("running for {share:.0} % of its time"))
         }
         Fact::Unavailable(why) => {
-            unknown(format!("the state of its processes could not be read: {why}"))
+            unknown_because(format!("the state of its processes could not be read: {why}"))
         }
-        Fact::NotAsked => unknown("its processes were not polled"),
+        Fact::NotAsked => unknown_because("its processes were not polled"),
     }
 }
 
@@ -533,24 +579,24 @@ pub(crate) fn when_stopped(load: &LoadEvidence) -> Option<String> {
     (!spans.is_empty()).then(|| format!("it was stopped {}", spans.join(", ")))
 }
 
-fn others(others: &Fact<Vec<OtherMeasurement>>, insists: bool) -> Judgement {
+fn judge_other_measurements(others: &Fact<Vec<OtherMeasurement>>, insists: bool) -> Judgement {
     match others {
         Fact::Known(others) => match others.first() {
-            None => holds("no other punctual measured on its CPUs"),
-            Some(one) => lacks(
+            None => holds_because("no other punctual measured on its CPUs"),
+            Some(one) => fails_if_insisted(
                 insists,
                 format!("punctual (process {}) also measured on CPU {}", one.pid, one.cpus),
             ),
         },
         Fact::Unavailable(why) => {
-            unknown(format!("whether another punctual measured there is unknown: {why}"))
+            unknown_because(format!("whether another punctual measured there is unknown: {why}"))
         }
         Fact::NotAsked => not_recorded("whether another punctual measured there was not checked"),
     }
 }
 
 /// None if unknown or not throttled: a run is not judged by it, a comparison is.
-fn throttled(throttled: &Fact<Vec<String>>) -> Option<Judgement> {
-    let what = throttled.known()?.first()?;
+fn judge_throttling(throttled: &Fact<Vec<String>>) -> Option<Judgement> {
+    let what = throttled.known_value()?.first()?;
     Some((ProofOutcome::Waived, what.clone()))
 }

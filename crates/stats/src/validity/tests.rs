@@ -1,6 +1,6 @@
 use super::*;
 use crate::SeriesView;
-use crate::testing::{manifest, meta, phase, state, summarized};
+use crate::testing::{phase_meta, series_meta, series_state, summarize_phases, test_manifest};
 use punctual_bundle::evidence::{
     ClockEvidence, ControllerEvidence, Deviation, IsolationEvidence, LoadEvidence, LoadProgress,
     MemoryEvidence, OtherMeasurement, PhaseEvidence, ProgramEvidence, ReadBack, SettingsEvidence,
@@ -54,7 +54,10 @@ fn proved() -> Case {
             source_after: Fact::Known("tsc".into()),
             stepped: None,
         },
-        isolation: Fact::Known(IsolationEvidence { cpus: CpuSet::single(0), ..Default::default() }),
+        isolation: Fact::Known(IsolationEvidence {
+            cpus: CpuSet::from_cpu(0),
+            ..Default::default()
+        }),
         settings: Fact::Known(SettingsEvidence::default()),
         loads: vec![LoadEvidence {
             name: "busy".into(),
@@ -68,7 +71,7 @@ fn proved() -> Case {
         throttled: Fact::Known(Vec::new()),
         ..PhaseEvidence::default()
     };
-    let mut manifest = manifest(Some(Outcome::Completed));
+    let mut manifest = test_manifest(Some(Outcome::Completed));
     manifest.target = Some(RanOn {
         kind: "vm".into(),
         name: "6.1-rt".into(),
@@ -81,14 +84,14 @@ fn proved() -> Case {
         }),
         ..RanOn::default()
     });
-    let mut meta = meta(&["max < 1ms"]);
+    let mut meta = series_meta(&["max < 1ms"]);
     meta.details.insert(REQUESTED_SCHEDULING.into(), "SCHED_FIFO 80".into());
     let recorded = Some(Recorded::without_events("BPF", MonotonicNs(0)));
     Case {
         manifest,
         evidence: Fact::Known(evidence),
         meta,
-        state: state(&[10_000; 1_000]),
+        state: series_state(&[10_000; 1_000]),
         recorded,
         controller: Fact::Known(ControllerEvidence::default()),
     }
@@ -115,14 +118,14 @@ impl Case {
         self
     }
     fn summary(&self) -> Summary {
-        let mut phase = phase();
+        let mut phase = phase_meta();
         phase.evidence = self.evidence.clone();
         phase.controller = self.controller.clone();
         let views = [PhaseView {
             meta: &phase,
             series: vec![SeriesView { meta: &self.meta, state: &self.state, account: None }],
         }];
-        summarized(&self.manifest, &views, &[], &[], self.recorded.as_ref())
+        summarize_phases(&self.manifest, &views, &[], &[], self.recorded.as_ref())
     }
     /// The words of the requirement, of the run, and of all proofs.
     fn words(&self) -> (VerdictWord, Option<VerdictWord>, ValidityWord) {
@@ -242,7 +245,7 @@ fn a_run_is_invalid_if_any_proof_fails() {
         }),
         ("1000 of 5000 samples that were due", |e| e.threads[0].due = Some(5_000)),
         ("punctual (process 9) also measured on CPU 0", |e| {
-            e.others = Fact::Known(vec![OtherMeasurement { pid: 9, cpus: CpuSet::single(0) }]);
+            e.others = Fact::Known(vec![OtherMeasurement { pid: 9, cpus: CpuSet::from_cpu(0) }]);
         }),
         ("at the end it was allowed on CPU 1", |e| {
             e.threads[0].affinity =
@@ -536,7 +539,7 @@ fn a_failed_proof_of_one_series_does_not_affect_another() {
         why: String::new(),
     };
     let of = |word, subject: &str| {
-        Validity { proofs: vec![proof(word, subject)] }.gate(Met, "p", "cpu0").verdict
+        Validity { proofs: vec![proof(word, subject)] }.gate_verdict(Met, "p", "cpu0").verdict
     };
     assert_eq!(of(ProofWord::Affinity, "p/cpu0"), Invalid);
     assert_eq!(of(ProofWord::Affinity, "p/cpu1"), Met);
@@ -545,8 +548,8 @@ fn a_failed_proof_of_one_series_does_not_affect_another() {
     assert_eq!(of(ProofWord::Load, "q/busy"), Met);
     assert_eq!(of(ProofWord::Clock, "p"), Invalid);
     assert_eq!(of(ProofWord::Kernel, RUN), Invalid);
-    assert_eq!(VerdictWord::gravest([Invalid, NotMet, Undecided, Met]), Some(NotMet));
-    assert_eq!(VerdictWord::gravest([Met, Invalid, Undecided]), Some(Invalid));
+    assert_eq!(VerdictWord::gravest_verdict([Invalid, NotMet, Undecided, Met]), Some(NotMet));
+    assert_eq!(VerdictWord::gravest_verdict([Met, Invalid, Undecided]), Some(Invalid));
 }
 
 #[test]
@@ -556,7 +559,7 @@ fn series_with_a_failed_proof_are_not_compared() {
     };
     let against = |proof, subject, outcome| {
         let validity = of(proof, subject, outcome);
-        validity.proofs_against_comparing().any(|proof| concerns(proof, "p", "cpu0"))
+        validity.proofs_against_comparing().any(|proof| concerns_series(proof, "p", "cpu0"))
     };
     use ProofOutcome::{Fails, Holds, NotRecorded, Unknown, Waived};
     for (outcome, is_against) in

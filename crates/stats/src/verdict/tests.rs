@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::SeriesView;
-use crate::testing::{manifest, meta, phase, state};
+use crate::testing::{phase_meta, series_meta, series_state, test_manifest};
 use crate::{RunView, summarize_run};
 use VerdictWord::{Met, NotMet, Undecided};
 use punctual_bundle::verdict::{LeftOut, LeftOutKind};
@@ -19,7 +19,7 @@ fn judge_asked(
     requirements: &[&str],
     damage: &[&str],
 ) -> Verdict {
-    let (meta, state) = (meta(requirements), state(&[1_000; 50]));
+    let (meta, state) = (series_meta(requirements), series_state(&[1_000; 50]));
     let series = vec![SeriesView { meta: &meta, state: &state, account: None }];
     let phases = &[PhaseView { meta: phase, series }];
     let damage: Vec<String> = damage.iter().map(|of| (*of).to_owned()).collect();
@@ -38,42 +38,42 @@ fn planned(name: &str, requirements: &[&str]) -> Unbegun {
 }
 
 fn completed() -> Manifest {
-    manifest(Some(Outcome::Completed))
+    test_manifest(Some(Outcome::Completed))
 }
 
 #[test]
 fn a_bound_that_left_threads_out_leaves_a_requirement_open() {
     let left_out = LeftOut { what: LeftOutKind::Threads, bound: 512, records: 3 };
-    let phase = PhaseMeta { left_out: vec![left_out], ..phase() };
+    let phase = PhaseMeta { left_out: vec![left_out], ..phase_meta() };
     let open = judge(&completed(), &phase, "max < 2us", &[]);
-    assert_eq!((open.word, open.exit()), (Some(Undecided), Exit::NoEvidence));
+    assert_eq!((open.word, open.to_exit()), (Some(Undecided), Exit::NoEvidence));
     let violated = judge(&completed(), &phase, "max < 1us", &[]);
-    assert_eq!((violated.word, violated.exit()), (Some(NotMet), Exit::NotMet));
+    assert_eq!((violated.word, violated.to_exit()), (Some(NotMet), Exit::NotMet));
     let none_asked = judge_asked(&completed(), &phase, &[], &[]);
-    assert_eq!((none_asked.word, none_asked.exit()), (None, Exit::Done));
+    assert_eq!((none_asked.word, none_asked.to_exit()), (None, Exit::Done));
     assert_eq!(none_asked.reasons.len(), 1, "it is said all the same");
 }
 
 #[test]
 fn a_requirement_that_nothing_was_measured_for_is_open() {
-    let phase = PhaseMeta { without_series: vec!["servo/max < 1ms".into()], ..phase() };
+    let phase = PhaseMeta { without_series: vec!["servo/max < 1ms".into()], ..phase_meta() };
     let verdict = judge(&completed(), &phase, "max < 2us", &[]);
-    assert_eq!((verdict.word, verdict.exit()), (Some(Undecided), Exit::NoEvidence));
+    assert_eq!((verdict.word, verdict.to_exit()), (Some(Undecided), Exit::NoEvidence));
 }
 
 #[test]
 fn a_phase_that_never_began_matters_only_if_it_has_requirements() {
-    let interrupted = manifest(Some(Outcome::Interrupted));
-    let verdict = judge(&interrupted, &phase(), "max < 2us", &[]);
+    let interrupted = test_manifest(Some(Outcome::Interrupted));
+    let verdict = judge(&interrupted, &phase_meta(), "max < 2us", &[]);
     assert_eq!(verdict.word, Some(Undecided));
     assert_eq!(
         verdict.reasons,
         [Reason::Interrupted { unbegun: vec![planned("later", &["max < 2us"])] }]
     );
-    let none_asked = judge_asked(&interrupted, &phase(), &[], &[]);
-    assert_eq!((none_asked.word, none_asked.exit()), (None, Exit::Done));
-    let cut_off = judge(&manifest(None), &phase(), "max < 2us", &[]);
-    assert_eq!((cut_off.word, cut_off.exit()), (Some(Undecided), Exit::NoEvidence));
+    let none_asked = judge_asked(&interrupted, &phase_meta(), &[], &[]);
+    assert_eq!((none_asked.word, none_asked.to_exit()), (None, Exit::Done));
+    let cut_off = judge(&test_manifest(None), &phase_meta(), "max < 2us", &[]);
+    assert_eq!((cut_off.word, cut_off.to_exit()), (Some(Undecided), Exit::NoEvidence));
 }
 
 #[test]
@@ -84,33 +84,33 @@ fn the_cause_that_ended_a_run_decides_its_verdict() {
         limit: Some(900),
         seq: Some(7),
     };
-    let verdict = judge_asked(&manifest(Some(stopped)), &phase(), &[], &[]);
-    assert_eq!((verdict.word, verdict.exit()), (Some(NotMet), Exit::NotMet));
+    let verdict = judge_asked(&test_manifest(Some(stopped)), &phase_meta(), &[], &[]);
+    assert_eq!((verdict.word, verdict.to_exit()), (Some(NotMet), Exit::NotMet));
     let load = |success| Outcome::StoppedByLoad {
         load: "l".into(),
         how: "ended with success".into(),
         success,
     };
-    let failed = judge(&manifest(Some(load(false))), &phase(), "max < 2us", &[]);
-    assert_eq!((failed.word, failed.exit()), (Some(Undecided), Exit::Failed));
-    let done = judge_asked(&manifest(Some(load(true))), &phase(), &[], &[]);
-    assert_eq!((done.word, done.exit()), (None, Exit::Done));
+    let failed = judge(&test_manifest(Some(load(false))), &phase_meta(), "max < 2us", &[]);
+    assert_eq!((failed.word, failed.to_exit()), (Some(Undecided), Exit::Failed));
+    let done = judge_asked(&test_manifest(Some(load(true))), &phase_meta(), &[], &[]);
+    assert_eq!((done.word, done.to_exit()), (None, Exit::Done));
 }
 
 /// The field case `one-series-not-met`: a state file is truncated later.
 #[test]
 fn later_damage_changes_only_met_verdicts() {
     let damaged = |requirement: &str| {
-        let stored = judge(&completed(), &phase(), requirement, &[]);
+        let stored = judge(&completed(), &phase_meta(), requirement, &[]);
         let later = Manifest { verdict: Some(stored.clone()), ..completed() };
         // Its series is no longer readable.
-        let gone = judge_asked(&later, &phase(), &[], &["0002.state.json: cut off"]);
+        let gone = judge_asked(&later, &phase_meta(), &[], &["0002.state.json: cut off"]);
         (stored.word, gone)
     };
     let (stored, now) = damaged("max < 2us");
-    assert_eq!((stored, now.word, now.exit()), (Some(Met), Some(Undecided), Exit::NoEvidence));
+    assert_eq!((stored, now.word, now.to_exit()), (Some(Met), Some(Undecided), Exit::NoEvidence));
     let (stored, now) = damaged("max < 1us");
-    assert_eq!((stored, now.word, now.exit()), (Some(NotMet), Some(NotMet), Exit::NotMet));
+    assert_eq!((stored, now.word, now.to_exit()), (Some(NotMet), Some(NotMet), Exit::NotMet));
     let kinds: Vec<bool> =
         now.reasons.iter().map(|of| matches!(of, Reason::Unreadable { .. })).collect();
     assert_eq!(kinds, [false, true], "what is not met, and what can no longer be read");

@@ -3,10 +3,10 @@
 use punctual_core::{Finding, MadeOf, Severity};
 use punctual_exact::dump::Dump;
 use punctual_exact::programs::{ExecutableBytes, Program};
-use punctual_exact::symbols::{FunctionTable, KernelSymbols, executed};
+use punctual_exact::symbols::{FunctionTable, KernelSymbols, executed_blocks};
 use punctual_lab::exact::GuestProgram;
 use punctual_record::symbols::lines::lines_at;
-use punctual_record::symbols::{ElfObject, executable};
+use punctual_record::symbols::{ElfObject, executable_parts};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -27,23 +27,23 @@ pub(crate) struct RunPrograms {
 
 impl RunPrograms {
     /// The programs of a run, with the kernel's vDSO.
-    pub(crate) fn of(made_of: Option<&MadeOf>, vdso: &[u8]) -> RunPrograms {
+    pub(crate) fn from_inputs(made_of: Option<&MadeOf>, vdso: &[u8]) -> RunPrograms {
         let vdso = GuestProgram { path: VDSO.to_owned(), bytes: vdso.to_owned() };
-        let files = made_of.map(punctual_lab::exact::programs).unwrap_or_default();
-        let mut all = RunPrograms { files: Vec::new(), programs: Vec::new() };
+        let files = made_of.map(punctual_lab::exact::list_programs).unwrap_or_default();
+        let mut run_programs = RunPrograms { files: Vec::new(), programs: Vec::new() };
         for file in std::iter::once(vdso).chain(files) {
-            let mapped = executable(&file.bytes);
-            if let Some(program) = program(&file, &mapped) {
-                all.files.push((file, mapped));
-                all.programs.push(program);
+            let mapped = executable_parts(&file.bytes);
+            if let Some(program) = read_program(&file, &mapped) {
+                run_programs.files.push((file, mapped));
+                run_programs.programs.push(program);
             }
         }
-        all
+        run_programs
     }
 
     /// All names for a run.
-    pub(crate) fn names(&self, dump: &Dump, kallsyms: &str) -> FunctionTable {
-        FunctionTable::of(dump, KernelSymbols::parse(kallsyms), &self.programs)
+    pub(crate) fn function_table(&self, dump: &Dump, kallsyms: &str) -> FunctionTable {
+        FunctionTable::from_dump(dump, KernelSymbols::parse(kallsyms), &self.programs)
     }
 
     /// Adds the source lines of all code with debug information. The findings list the rest.
@@ -54,9 +54,10 @@ impl RunPrograms {
         release: &str,
     ) -> Vec<Finding> {
         let mut places: Vec<Vec<(u64, usize)>> = vec![Vec::new(); self.files.len()];
-        for (place, program, offset) in names.user.places() {
+        for (place, program, offset) in names.user.block_positions() {
             let (_, mapped) = &self.files[program];
-            places[program].extend(address(mapped, offset).map(|address| (address, place)));
+            places[program]
+                .extend(address_of_offset(mapped, offset).map(|address| (address, place)));
         }
         let mut missing: Vec<String> = Vec::new();
         for ((file, _), places) in self.files.iter().zip(places) {
@@ -65,28 +66,30 @@ impl RunPrograms {
                 missing.push(why);
             }
         }
-        let kernel: Vec<(u64, usize)> = executed(dump)
+        let kernel: Vec<(u64, usize)> = executed_blocks(dump)
             .into_iter()
             .map(|place| (dump.blocks[place].pc, place))
             .filter(|(pc, _)| pc >> 63 == 1)
             .collect();
         let without_kernel = add_kernel(names, kernel, release).err();
         let finding = |what: &str, why: String| {
-            Finding::new("exact-lines", Severity::Note, "system", what).evidence(why)
+            Finding::new("exact-lines", Severity::Note, "system", what).with_evidence(why)
         };
         let kernel = without_kernel.map(|why| {
-            finding("source lines of the kernel are not known", why)
-                .remedy(format!("install linux-image-{release}-dbg (about 1 GB, unpacked 7 GB)"))
+            finding("source lines of the kernel are not known", why).with_remedy(format!(
+                "install linux-image-{release}-dbg (about 1 GB, unpacked 7 GB)"
+            ))
         });
         let programs = missing.into_iter().next().filter(|_| names.lines.is_empty()).map(|why| {
-            finding("source lines of programs are not known", why).remedy("compile them with -g")
+            finding("source lines of programs are not known", why)
+                .with_remedy("compile them with -g")
         });
         kernel.into_iter().chain(programs).collect()
     }
 }
 
 /// The program of a file; `None` without code.
-fn program(file: &GuestProgram, mapped: &Mapped) -> Option<Program> {
+fn read_program(file: &GuestProgram, mapped: &Mapped) -> Option<Program> {
     let path = Path::new(&file.path);
     let code: Vec<ExecutableBytes> = mapped
         .iter()
@@ -108,7 +111,7 @@ fn program(file: &GuestProgram, mapped: &Mapped) -> Option<Program> {
 }
 
 /// The address of an offset in a file, as used by its debug information.
-fn address(mapped: &Mapped, offset: u64) -> Option<u64> {
+fn address_of_offset(mapped: &Mapped, offset: u64) -> Option<u64> {
     let inside = |range: &Range<usize>| (range.start as u64..range.end as u64).contains(&offset);
     let (range, address) = mapped.iter().find(|(range, _)| inside(range))?;
     Some(address + (offset - range.start as u64))
@@ -128,8 +131,9 @@ fn add(
     let mut addresses: Vec<u64> = places.iter().map(|(address, _)| *address).collect();
     addresses.dedup();
     let lines: HashMap<u64, String> = lines_at(path, bytes, &addresses)?;
-    let known = places.into_iter().filter_map(|(at, place)| Some((place, lines.get(&at)?.clone())));
-    names.lines.extend(known);
+    let known_lines =
+        places.into_iter().filter_map(|(at, place)| Some((place, lines.get(&at)?.clone())));
+    names.lines.extend(known_lines);
     Ok(())
 }
 
@@ -159,9 +163,9 @@ mod tests {
         let own = std::env::current_exe().expect("a path");
         let path = own.to_string_lossy().into_owned();
         let bytes = std::fs::read(&own).expect("it can be read");
-        let mapped = executable(&bytes);
+        let mapped = executable_parts(&bytes);
         let file = GuestProgram { path, bytes: bytes.clone() };
-        let program = program(&file, &mapped).expect("a program");
+        let program = read_program(&file, &mapped).expect("a program");
         assert!(program.functions.is_sorted_by_key(|(offset, ..)| *offset));
         let main = program.functions.iter().find(|(.., name)| name == "main");
         let (offset, size, _) = main.expect("main");
@@ -173,8 +177,11 @@ mod tests {
         let from = at - code.offset as usize;
         assert_eq!(code.bytes[from..from + *size as usize], bytes[at..at + *size as usize]);
         assert!(program.functions.len() > 1_000, "{}", program.functions.len());
-        assert_eq!(address(&mapped, *offset).map(|address| address % 16), Some(*offset % 16));
+        assert_eq!(
+            address_of_offset(&mapped, *offset).map(|address| address % 16),
+            Some(*offset % 16)
+        );
         let script = GuestProgram { path: "bin/script".to_owned(), bytes: b"#!/bin/sh".to_vec() };
-        assert_eq!(super::program(&script, &executable(&script.bytes)), None);
+        assert_eq!(super::read_program(&script, &executable_parts(&script.bytes)), None);
     }
 }

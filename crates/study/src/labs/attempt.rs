@@ -2,10 +2,10 @@
 
 use super::directory::{LabDirectory, Stamp, is_whole};
 use super::run_name::RunName;
-use crate::process::{Process, nanos, own_run, why};
+use crate::process::{Process, failure_reason, own_run, to_nanos};
 use punctual_bundle::{Bundle, Member, Outcome};
 use punctual_core::Nanos;
-use punctual_core::format::plain;
+use punctual_core::format::escape_unsafe;
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::SignalRequests;
 use std::path::Path;
@@ -58,11 +58,11 @@ impl Attempt {
         how: StartMethod<'_>,
     ) -> Result<Attempt, Failure> {
         let log = directory.new_log(name)?;
-        directory.discard(name);
-        let experiment = directory.path().join(name.experiment());
-        let mut command = own_run(&directory.unfinished(name), &experiment);
+        directory.discard_unfinished(name);
+        let experiment = directory.path().join(name.experiment_path());
+        let mut command = own_run(&directory.unfinished_path(name), &experiment);
         command.arg("--quiet").args(how.exact.then_some("--exact")).args(how.options);
-        let process = Process::run(command, Some(log), how.cpu)?;
+        let process = Process::start_run(command, Some(log), how.cpu)?;
         Ok(Attempt { process, inputs })
     }
 
@@ -73,27 +73,32 @@ impl Attempt {
         name: &RunName,
         status: ExitStatus,
     ) -> Result<AttemptResult, Failure> {
-        let took = nanos(self.process.elapsed());
-        let unfinished = directory.unfinished(name);
+        let took = to_nanos(self.process.elapsed());
+        let unfinished = directory.unfinished_path(name);
         if self.process.was_asked() {
-            directory.discard(name);
+            directory.discard_unfinished(name);
             return Ok(AttemptResult::Waiting);
         }
         let exit_code = status.code();
         if is_whole(&unfinished) {
             let exit_code = exit_code.unwrap_or(-1);
             let stamp = Stamp { inputs: self.inputs, took: took.ns(), exit_code };
-            return directory.finish(name, stamp).map(AttemptResult::Whole);
+            return directory.finish_bundle(name, stamp).map(AttemptResult::Whole);
         }
-        let why = failed_outcome(&unfinished).unwrap_or_else(|| why(status, &directory.log(name)));
+        let reason = failed_outcome(&unfinished)
+            .unwrap_or_else(|| failure_reason(status, &directory.log_member(name)));
         directory.keep_failed(name);
-        Ok(AttemptResult::Failed { why, exit_code, took })
+        Ok(AttemptResult::Failed { why: reason, exit_code, took })
     }
 }
 
 /// The stored outcome of a run of these inputs.
-pub fn outcome(directory: &LabDirectory, name: &RunName, inputs: &str) -> AttemptResult {
-    match (directory.finished(name, inputs), directory.failed(name, inputs)) {
+pub(crate) fn stored_outcome(
+    directory: &LabDirectory,
+    name: &RunName,
+    inputs: &str,
+) -> AttemptResult {
+    match (directory.finished_stamp(name, inputs), directory.read_failure(name, inputs)) {
         (Some(stamp), _) => AttemptResult::Whole(stamp),
         (None, Some((stamp, why))) => {
             AttemptResult::Failed { why, exit_code: Some(stamp.exit_code), took: Nanos(stamp.took) }
@@ -113,21 +118,21 @@ pub fn run_one(
     exact: bool,
     interrupts: &SignalRequests,
 ) -> Result<AttemptResult, Failure> {
-    let text = Member::root(directory.path()).join(name.experiment()).read_text();
+    let text = Member::from_root(directory.path()).join(name.experiment_path()).read_text();
     let text = text.map_err(|why| Failure::refused(format!("the lab has no run {name}: {why}")))?;
     let inputs = directory.inputs_of(&text, exact);
-    if let Some(stamp) = directory.finished(name, &inputs) {
+    if let Some(stamp) = directory.finished_stamp(name, &inputs) {
         return Ok(AttemptResult::Whole(stamp));
     }
     let how = StartMethod { exact, ..StartMethod::default() };
     let mut attempt = Attempt::start(directory, name, inputs.clone(), how)?;
-    let status = attempt.process.wait(&|| interrupts.end_requested(), Duration::MAX)?;
+    let status = attempt.process.wait_for_end(&|| interrupts.end_requested(), Duration::MAX)?;
     let Some(status) = status else { return Ok(AttemptResult::Waiting) };
     let done = attempt.conclude(directory, name, status)?;
     if let AttemptResult::Failed { why, exit_code: Some(exit_code), took } = &done {
         // A run killed from outside is not stored as failed: whatever started it starts it again.
         let stamp = Stamp { inputs, took: took.ns(), exit_code: *exit_code };
-        directory.fail(name, stamp, why)?;
+        directory.write_failure(name, stamp, why)?;
     }
     Ok(done)
 }
@@ -135,7 +140,7 @@ pub fn run_one(
 /// The failure that a bundle records.
 fn failed_outcome(bundle: &Path) -> Option<String> {
     match Bundle::open(bundle).ok()?.manifest.ending?.outcome {
-        Outcome::Failed { why } => Some(plain(&why)),
+        Outcome::Failed { why } => Some(escape_unsafe(&why)),
         _ => None,
     }
 }

@@ -11,9 +11,9 @@ use punctual_session::messages::Listener;
 ///
 /// # Errors
 /// Signals cannot be handled.
-pub fn restore(planned: &PlannedLab, messages: Listener) -> Result<Vec<String>, Failure> {
+pub fn restore_boards(planned: &PlannedLab, messages: Listener) -> Result<Vec<String>, Failure> {
     let mut watch = SshWatch::new(messages)?;
-    let hosts = Hosts::of(planned);
-    let restored = hosts.booted().map(|host| boards::restore(&host.plan, &mut watch));
+    let hosts = Hosts::from_lab(planned);
+    let restored = hosts.booted_hosts().map(|host| boards::restore_board(&host.plan, &mut watch));
     Ok(restored.filter_map(Result::err).map(|why| why.render(false)).collect())
 }

@@ -1,6 +1,6 @@
 //! The results of a lab: the document of its directory.
 
-use super::attempt::{AttemptResult, AttemptedRuns, outcome};
+use super::attempt::{AttemptResult, AttemptedRuns, stored_outcome};
 use super::directory::LabDirectory;
 use super::jobs::{LabJob, PlannedLab};
 use super::worst;
@@ -10,25 +10,27 @@ use punctual_bundle::lab::{
     PublishedDocument, PublishedRow, RunDocument, SCHEMA, SeedDocument,
 };
 use punctual_bundle::summary::VerdictWord;
-use punctual_core::{Nanos, hex};
+use punctual_core::{Nanos, encode_hex};
 use punctual_plan::lab::{Lab, PublishedTable};
 use punctual_session::exit::Failure;
 use punctual_stats::divergence::first_divergence;
-use punctual_stats::lab::{CellResults, SeedRuns, cell as measured, requiring, work};
-use punctual_stats::summarize;
+use punctual_stats::lab::{
+    CellResults, SeedRuns, add_requirements, evaluate_cell as measured, work_figures,
+};
+use punctual_stats::summarize_bundle;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The document, with the figures of every cell that has results.
-pub fn document(
+pub fn collect_document(
     planned: &PlannedLab,
     jobs: &[LabJob],
     ran: &AttemptedRuns,
     directory: &LabDirectory,
 ) -> Result<LabDocument, Failure> {
-    let requirements = requirements(&planned.lab);
-    let cell = |number| cell(planned, number, jobs, ran, directory.path(), &requirements);
+    let requirements = lab_requirements(&planned.lab);
+    let cell = |number| cell_document(planned, number, jobs, ran, directory.path(), &requirements);
     let cells: Vec<CellDocument> = (0..planned.cells.len()).map(cell).collect::<Result<_, _>>()?;
     let mut limits: Vec<String> = Vec::new();
     for limit in planned.cells.iter().filter_map(|cell| cell.limit) {
@@ -44,13 +46,13 @@ pub fn document(
         name: planned.lab.name.clone(),
         created,
         finished: cells.iter().all(|cell| cell.state != CellState::Waiting),
-        axes: planned.lab.axes.iter().map(axis).collect(),
+        axes: planned.lab.axes.iter().map(axis_document).collect(),
         seeds: planned.seeds.iter().copied().flatten().collect(),
         repeat: planned.repeat,
         requirements,
         limits,
-        published: planned.lab.published.iter().map(published).collect(),
-        verdict: VerdictWord::gravest(cells.iter().filter_map(|cell| cell.verdict)),
+        published: planned.lab.published.iter().map(published_document).collect(),
+        verdict: VerdictWord::gravest_verdict(cells.iter().filter_map(|cell| cell.verdict)),
         cells,
     })
 }
@@ -61,9 +63,9 @@ pub fn what_is_there(
     jobs: &[LabJob],
     directory: &LabDirectory,
 ) -> AttemptedRuns {
-    let done = jobs
-        .iter()
-        .map(|job| outcome(directory, &planned.name(job), &directory.inputs(planned, job)));
+    let done = jobs.iter().map(|job| {
+        stored_outcome(directory, &planned.run_name(job), &directory.sum_of_inputs(planned, job))
+    });
     AttemptedRuns { done: done.collect(), interrupted: false }
 }
 
@@ -74,23 +76,27 @@ pub fn nothing_yet(
     directory: &LabDirectory,
 ) -> Result<LabDocument, Failure> {
     let ran = AttemptedRuns { done: vec![AttemptResult::Waiting; jobs.len()], interrupted: false };
-    document(planned, jobs, &ran, directory)
+    collect_document(planned, jobs, &ran, directory)
 }
 
-fn axis(axis: &punctual_plan::lab::Axis) -> AxisDocument {
-    AxisDocument { name: axis.name.clone(), values: axis.labels().map(str::to_owned).collect() }
+fn axis_document(axis: &punctual_plan::lab::Axis) -> AxisDocument {
+    AxisDocument {
+        name: axis.name.clone(),
+        values: axis.value_labels().map(str::to_owned).collect(),
+    }
 }
 
-fn requirements(lab: &Lab) -> Vec<LabRequirement> {
-    let each = lab.requirements.iter();
-    each.map(|r| LabRequirement {
-        measure: r.measure.clone(),
-        requirement: r.requirement.value.to_string(),
-    })
-    .collect()
+fn lab_requirements(lab: &Lab) -> Vec<LabRequirement> {
+    let all_requirements = lab.requirements.iter();
+    all_requirements
+        .map(|r| LabRequirement {
+            measure: r.measure.clone(),
+            requirement: r.requirement.value.to_string(),
+        })
+        .collect()
 }
 
-fn published(published: &PublishedTable) -> PublishedDocument {
+fn published_document(published: &PublishedTable) -> PublishedDocument {
     let rows = published.rows.iter().map(|row| PublishedRow {
         label: row.label.clone(),
         cells: row.cells.0.iter().cloned().collect(),
@@ -124,7 +130,7 @@ fn published(published: &PublishedTable) -> PublishedDocument {
     }
 }
 
-fn cell(
+fn cell_document(
     planned: &PlannedLab,
     number: usize,
     jobs: &[LabJob],
@@ -132,7 +138,7 @@ fn cell(
     directory: &Path,
     requirements: &[LabRequirement],
 ) -> Result<CellDocument, Failure> {
-    let own = &planned.cells[number];
+    let planned_cell = &planned.cells[number];
     let mut seeds: Vec<SeedDocument> = Vec::new();
     let mut firsts: Vec<(usize, Bundle)> = Vec::new();
     let (mut equal, mut trouble) = (true, Vec::new());
@@ -144,7 +150,7 @@ fn cell(
             .collect();
         of_seed.sort_by_key(|(job, _)| job.repeat);
         let opened: Vec<(RunDocument, Option<Bundle>)> =
-            of_seed.iter().map(|(job, done)| opened(planned, job, done, directory)).collect();
+            of_seed.iter().map(|(job, done)| open_run(planned, job, done, directory)).collect();
         let digests: Vec<Option<&String>> =
             opened.iter().map(|(run, _)| run.digest.as_ref()).collect();
         if planned.repeats_exactly(number)
@@ -156,7 +162,9 @@ fn cell(
         trouble.extend(opened.iter().filter_map(|(run, _)| run.failure.clone()));
         seeds.push(SeedDocument {
             seed: planned.seeds[seed],
-            experiment: planned.name(&LabJob { cell: number, seed, repeat: 0 }).experiment(),
+            experiment: planned
+                .run_name(&LabJob { cell: number, seed, repeat: 0 })
+                .experiment_path(),
             runs: opened.iter().map(|(run, _)| run.clone()).collect(),
             verdict: None,
             series: Vec::new(),
@@ -166,7 +174,7 @@ fn cell(
             firsts.push((seed, bundle));
         }
     }
-    firsts.iter_mut().for_each(|(_, bundle)| requiring(bundle, requirements));
+    firsts.iter_mut().for_each(|(_, bundle)| add_requirements(bundle, requirements));
     let runs: Vec<SeedRuns> = firsts
         .iter()
         .map(|(seed, bundle)| SeedRuns { seed: planned.seeds[*seed], bundle })
@@ -174,7 +182,7 @@ fn cell(
     let CellResults { series, seeds: figures, worst: worst_of, verdict } = measured(&runs);
     for ((seed, bundle), (figures, verdict)) in firsts.iter().zip(figures) {
         seeds[*seed].series = figures;
-        seeds[*seed].work = work(bundle);
+        seeds[*seed].work = work_figures(bundle);
         seeds[*seed].verdict = verdict;
     }
     let runs = || seeds.iter().flat_map(|seed| &seed.runs);
@@ -190,11 +198,13 @@ fn cell(
     let repeats: Vec<Option<String>> =
         (0..planned.repeat as usize).map(|k| digest_of(&seeds, k)).collect();
     Ok(CellDocument {
-        name: own.cell.name.clone(),
-        axes: own.cell.axes.iter().cloned().collect::<BTreeMap<_, _>>(),
-        target: own.place.clone(),
+        name: planned_cell.cell.name.clone(),
+        axes: planned_cell.cell.axes.iter().cloned().collect::<BTreeMap<_, _>>(),
+        target: planned_cell.place.clone(),
         state,
-        worst: worst_run.as_ref().and_then(|(run, name, seed)| worst::of(run, name, *seed)),
+        worst: worst_run
+            .as_ref()
+            .and_then(|(run, name, seed)| worst::worst_sample(run, name, *seed)),
         bundle: worst_run.map(|(_, name, _)| name),
         digest: repeats.first().cloned().flatten(),
         equal: (planned.repeat > 1 && planned.repeats_exactly(number) && state == CellState::Done)
@@ -216,7 +226,7 @@ fn cell(
     })
 }
 
-fn opened(
+fn open_run(
     planned: &PlannedLab,
     job: &LabJob,
     done: &AttemptResult,
@@ -227,17 +237,17 @@ fn opened(
     match done {
         AttemptResult::Waiting => (waiting, None),
         AttemptResult::Failed { why, exit_code, took } => {
-            let name = planned.words(job);
+            let name = planned.describe_run(job);
             let failure = Some(format!("{name} failed, {why}"));
             (RunDocument { took: Some(took.ns()), exit_code: *exit_code, failure, ..waiting }, None)
         }
         AttemptResult::Whole(stamp) => {
-            let name = planned.name(job).bundle();
+            let name = planned.run_name(job).bundle_path();
             match Bundle::open(&directory.join(&name)) {
                 Ok(bundle) => {
                     let run = RunDocument {
                         bundle: Some(name),
-                        digest: summarize(&bundle).digest,
+                        digest: summarize_bundle(&bundle).digest,
                         took: Some(stamp.took),
                         exit_code: Some(stamp.exit_code),
                         failure: None,
@@ -279,7 +289,7 @@ fn digest_of(seeds: &[SeedDocument], repeat: usize) -> Option<String> {
         many => {
             let mut sum = Sha256::new();
             many.iter().for_each(|digest| sum.update(digest.as_bytes()));
-            Some(hex(&sum.finalize()))
+            Some(encode_hex(&sum.finalize()))
         }
     }
 }

@@ -21,7 +21,7 @@ use super::jobs::{LabJob, PlannedLab};
 use super::run_name::RunName;
 use crate::store::Store;
 use punctual_bundle::{Bundle, Completeness, Member, Outcome, Pinned, lab};
-use punctual_core::{Nanos, hex};
+use punctual_core::{Nanos, encode_hex};
 use punctual_session::exit::Failure;
 use punctual_session::machine;
 use serde::{Deserialize, Serialize};
@@ -80,20 +80,20 @@ impl LabDirectory {
             Failure::refused(format!("cannot {what} the lab's directory {}: {why}", path.display()))
         };
         let holds_something = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-        if holds_something && !Member::root(path).join(LOCK).exists() {
+        if holds_something && !Member::from_root(path).join(LOCK).exists() {
             return Err(cannot(
                 "use",
                 &"it exists already and is not a lab; choose another directory with --output",
             ));
         }
         fs::create_dir_all(path).map_err(|why| cannot("make", &why))?;
-        let root = Member::root(path);
+        let root = Member::from_root(path);
         root.join(CELLS).create_directory().map_err(|why| cannot("make", &why))?;
-        let store = Store::hold(path, LOCK, "another `punctual lab run` is using it")
+        let store = Store::open_locked(path, LOCK, "another `punctual lab run` is using it")
             .map_err(|why| cannot("use", &why))?;
         let program =
             sum_of_file(Path::new("/proc/self/exe")).map_err(|why| cannot("use", &why))?;
-        Ok(LabDirectory { store, program, host: machine::name() })
+        Ok(LabDirectory { store, program, host: machine::machine_name() })
     }
 
     /// Opens one for a single run, beside other processes.
@@ -101,21 +101,21 @@ impl LabDirectory {
     /// # Errors
     /// The path is not a lab's directory.
     pub fn join(path: &Path) -> Result<LabDirectory, Failure> {
-        if !Member::root(path).join(LOCK).exists() {
-            let why = "it is not the directory of a lab: `punctual lab run FILE -o DIR --on none` \
-                       makes one";
-            return Err(Failure::refused(format!("{}: {why}", path.display())));
+        if !Member::from_root(path).join(LOCK).exists() {
+            let refusal = "it is not the directory of a lab: `punctual lab run FILE -o DIR --on \
+                       none` makes one";
+            return Err(Failure::refused(format!("{}: {refusal}", path.display())));
         }
         let program = sum_of_file(Path::new("/proc/self/exe"))
             .map_err(|why| Failure::failed(format!("cannot read this program: {why}")))?;
-        Ok(LabDirectory { store: Store::join(path), program, host: machine::name() })
+        Ok(LabDirectory { store: Store::join(path), program, host: machine::machine_name() })
     }
 
     /// The run with this name, or with this index in the list of all runs, from 0.
     ///
     /// # Errors
     /// There is no such run.
-    pub fn named(&self, word: &str) -> Result<RunName, Failure> {
+    pub fn find_run(&self, word: &str) -> Result<RunName, Failure> {
         let Ok(place) = word.parse::<usize>() else {
             return word.parse().map_err(Failure::refused);
         };
@@ -138,43 +138,49 @@ impl LabDirectory {
     }
 
     /// The directory of a run until it is over.
-    pub fn unfinished(&self, name: &RunName) -> PathBuf {
-        self.beside(name, "")
+    pub(crate) fn unfinished_path(&self, name: &RunName) -> PathBuf {
+        self.unique_path(name, "")
     }
 
     /// A unique name beside the bundle's.
-    fn beside(&self, name: &RunName, suffix: &str) -> PathBuf {
-        let own = format!(".{}.{}.{}{suffix}", name.leaf(), self.host, std::process::id());
-        self.path().join(name.bundle()).with_file_name(own)
+    fn unique_path(&self, name: &RunName, suffix: &str) -> PathBuf {
+        let unique_name =
+            format!(".{}.{}.{}{suffix}", name.leaf_name(), self.host, std::process::id());
+        self.path().join(name.bundle_path()).with_file_name(unique_name)
     }
 
     /// The log of a run.
-    pub fn log(&self, name: &RunName) -> Member {
-        self.store.member(format!("{}.log", name.bundle()))
+    pub fn log_member(&self, name: &RunName) -> Member {
+        self.store.member(format!("{}.log", name.bundle_path()))
     }
 
     /// Writes the lab file, all experiments, and the list of runs.
-    pub fn prepare(&self, planned: &PlannedLab) -> Result<(), Failure> {
-        self.store.replace("lab.toml", planned.lab.source.text.as_bytes())?;
+    pub fn write_inputs(&self, planned: &PlannedLab) -> Result<(), Failure> {
+        self.store.replace_file("lab.toml", planned.lab.source.text.as_bytes())?;
         for (number, cell) in planned.cells.iter().enumerate() {
             let place = self.store.member(CELLS).join(&cell.cell.name);
             place.create_directory().map_err(Failure::failed)?;
             for seed in 0..planned.seeds.len() {
-                let name = planned.name(&LabJob { cell: number, seed, repeat: 0 }).experiment();
-                self.store.replace(&name, cell.cell.experiment(planned.seeds[seed]).as_bytes())?;
+                let name =
+                    planned.run_name(&LabJob { cell: number, seed, repeat: 0 }).experiment_path();
+                self.store.replace_file(
+                    &name,
+                    cell.cell.experiment_with_seed(planned.seeds[seed]).as_bytes(),
+                )?;
             }
         }
-        let name = |job| format!("{}\n", planned.name(job));
-        self.store.replace(RUNS, planned.jobs().iter().map(name).collect::<String>().as_bytes())
+        let name = |job| format!("{}\n", planned.run_name(job));
+        self.store
+            .replace_file(RUNS, planned.all_jobs().iter().map(name).collect::<String>().as_bytes())
     }
 
     /// Removes the leftovers of killed runs, and the records of failures: they are tried again.
-    pub fn clean(&self, planned: &PlannedLab) {
+    pub fn remove_leftovers(&self, planned: &PlannedLab) {
         for cell in &planned.cells {
             // A link, or a cell moved meanwhile, contains nothing of ours.
-            let place = self.store.member(CELLS).join(&cell.cell.name).pin();
+            let place = self.store.member(CELLS).join(&cell.cell.name).open_directory();
             let Ok(place) = place else { continue };
-            for entry in fs::read_dir(place.path()).into_iter().flatten().flatten() {
+            for entry in fs::read_dir(place.proc_path()).into_iter().flatten().flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 if name.starts_with('.') {
                     // If a run of a killed lab is still ending there, the next call removes it.
@@ -187,8 +193,8 @@ impl LabDirectory {
     }
 
     /// The checksum of a run's inputs.
-    pub fn inputs(&self, planned: &PlannedLab, job: &LabJob) -> String {
-        let text = planned.cells[job.cell].cell.experiment(planned.seeds[job.seed]);
+    pub(crate) fn sum_of_inputs(&self, planned: &PlannedLab, job: &LabJob) -> String {
+        let text = planned.cells[job.cell].cell.experiment_with_seed(planned.seeds[job.seed]);
         self.inputs_of(&text, planned.exact)
     }
 
@@ -204,42 +210,42 @@ impl LabDirectory {
         if exact {
             sum.update(b"exact");
         }
-        for path in paths(experiment) {
+        for path in target_paths(experiment) {
             sum.update(sum_of_file(&path).unwrap_or_else(|why| why.to_string()));
         }
-        hex(&sum.finalize())
+        encode_hex(&sum.finalize())
     }
 
     /// The stamp of a finished run, if its bundle is complete and of these inputs.
-    pub fn finished(&self, name: &RunName, inputs: &str) -> Option<Stamp> {
-        let bundle = self.path().join(name.bundle());
-        let stamp: Stamp = Member::root(&bundle).join(STAMP).read_json().ok()?;
+    pub(crate) fn finished_stamp(&self, name: &RunName, inputs: &str) -> Option<Stamp> {
+        let bundle = self.path().join(name.bundle_path());
+        let stamp: Stamp = Member::from_root(&bundle).join(STAMP).read_json().ok()?;
         (stamp.inputs == inputs && is_whole(&bundle)).then_some(stamp)
     }
 
     /// Renames a complete bundle, and returns the stamp of the one that has the name then: if
     /// another run of the same inputs was first, this one is removed.
-    pub fn finish(&self, name: &RunName, stamp: Stamp) -> Result<Stamp, Failure> {
-        let cell = self.cell(name)?;
-        let leaf = |path: &Path| cell.path().join(path.file_name().unwrap_or_default());
-        let (from, to) = (leaf(&self.unfinished(name)), leaf(Path::new(&name.bundle())));
-        Member::root(&from).join(STAMP).replace_json(&stamp).map_err(Failure::failed)?;
+    pub fn finish_bundle(&self, name: &RunName, stamp: Stamp) -> Result<Stamp, Failure> {
+        let cell = self.pin_cell(name)?;
+        let leaf = |path: &Path| cell.proc_path().join(path.file_name().unwrap_or_default());
+        let (from, to) = (leaf(&self.unfinished_path(name)), leaf(Path::new(&name.bundle_path())));
+        Member::from_root(&from).join(STAMP).replace_json(&stamp).map_err(Failure::failed)?;
         loop {
-            let why = match fs::rename(&from, &to) {
+            let rename_error = match fs::rename(&from, &to) {
                 Ok(()) => return Ok(stamp),
                 Err(why) => why,
             };
             // rename(2) fails on a directory that is not empty.
-            let taken = [io::ErrorKind::DirectoryNotEmpty, io::ErrorKind::AlreadyExists];
-            if !taken.contains(&why.kind()) {
-                return Err(cannot_write(&to, &why));
+            let occupied_kinds = [io::ErrorKind::DirectoryNotEmpty, io::ErrorKind::AlreadyExists];
+            if !occupied_kinds.contains(&rename_error.kind()) {
+                return Err(cannot_write(&to, &rename_error));
             }
-            if let Some(first) = self.finished(name, &stamp.inputs) {
+            if let Some(first) = self.finished_stamp(name, &stamp.inputs) {
                 let _ = fs::remove_dir_all(&from);
                 return Ok(first);
             }
             // The old bundle has other inputs. Moved first, so that half of it never has its name.
-            let old = leaf(&self.beside(name, ".old"));
+            let old = leaf(&self.unique_path(name, ".old"));
             match fs::rename(&to, &old) {
                 Err(why) if why.kind() != io::ErrorKind::NotFound => {
                     return Err(cannot_write(&to, &why));
@@ -250,22 +256,22 @@ impl LabDirectory {
     }
 
     /// The directory of a run's cell, whose entries belong to the lab.
-    fn cell(&self, name: &RunName) -> Result<Pinned, Failure> {
-        let bundle = name.bundle();
+    fn pin_cell(&self, name: &RunName) -> Result<Pinned, Failure> {
+        let bundle = name.bundle_path();
         let place = Path::new(&bundle).parent().unwrap_or(Path::new(CELLS));
         let cell = self.store.member(place);
-        cell.pin().map_err(|why| cannot_write(cell.path(), &why))
+        cell.open_directory().map_err(|why| cannot_write(cell.path(), &why))
     }
 
     /// Removes the unfinished leftovers of a run.
-    pub(crate) fn discard(&self, name: &RunName) {
+    pub(crate) fn discard_unfinished(&self, name: &RunName) {
         self.with_unfinished(name, |unfinished, _| drop(fs::remove_dir_all(unfinished)));
     }
 
     /// Keeps the leftovers of a failed run, in place of earlier ones.
     pub(crate) fn keep_failed(&self, name: &RunName) {
         self.with_unfinished(name, |unfinished, cell| {
-            let kept = cell.join(format!("{}.failed", name.leaf()));
+            let kept = cell.join(format!("{}.failed", name.leaf_name()));
             let _ = fs::remove_dir_all(&kept);
             let _ = fs::rename(unfinished, kept);
         });
@@ -273,51 +279,59 @@ impl LabDirectory {
 
     fn with_unfinished(&self, name: &RunName, act: impl FnOnce(&Path, &Path)) {
         // Without the cell there are no leftovers either.
-        if let Ok(cell) = self.cell(name) {
-            let unfinished = self.unfinished(name);
-            act(&cell.path().join(unfinished.file_name().unwrap_or_default()), &cell.path());
+        if let Ok(cell) = self.pin_cell(name) {
+            let unfinished = self.unfinished_path(name);
+            act(
+                &cell.proc_path().join(unfinished.file_name().unwrap_or_default()),
+                &cell.proc_path(),
+            );
         }
     }
 
     /// Creates a run's log, replacing an earlier one. Another process may do the same.
     pub(crate) fn new_log(&self, name: &RunName) -> Result<File, Failure> {
-        let log = self.log(name);
+        let log = self.log_member(name);
         let create = || {
             if log.exists() {
                 let _ = log.remove();
             }
             log.create_new()
         };
-        let made = (1..LOG_ATTEMPTS).find_map(|_| create().ok());
-        made.map_or_else(create, Ok).map_err(Failure::failed)
+        let log_file = (1..LOG_ATTEMPTS).find_map(|_| create().ok());
+        log_file.map_or_else(create, Ok).map_err(Failure::failed)
     }
 
     /// Records why a run failed, for the collecting process.
-    pub fn fail(&self, name: &RunName, stamp: Stamp, why: &str) -> Result<(), Failure> {
+    pub(crate) fn write_failure(
+        &self,
+        name: &RunName,
+        stamp: Stamp,
+        why: &str,
+    ) -> Result<(), Failure> {
         let failure = FailedRun { stamp, why: why.to_owned() };
         self.member_of_failure(name).replace_json(&failure).map_err(Failure::failed)
     }
 
     /// Why a run of these inputs failed.
-    pub fn failed(&self, name: &RunName, inputs: &str) -> Option<(Stamp, String)> {
+    pub(crate) fn read_failure(&self, name: &RunName, inputs: &str) -> Option<(Stamp, String)> {
         let failure: FailedRun = self.member_of_failure(name).read_json().ok()?;
         (failure.stamp.inputs == inputs).then_some((failure.stamp, failure.why))
     }
 
     fn member_of_failure(&self, name: &RunName) -> Member {
-        self.store.member(format!("{}{FAILED}", name.bundle()))
+        self.store.member(format!("{}{FAILED}", name.bundle_path()))
     }
 
     /// Writes `lab.json`.
     pub fn write(&self, document: &lab::LabDocument) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(document).map_err(Failure::failed)?;
-        self.store.replace(lab::FILE, text.as_bytes())
+        self.store.replace_file(lab::FILE, text.as_bytes())
     }
 }
 
 /// The duration of the run with this name in a lab's directory, of any inputs.
-pub fn took(lab: &Path, name: &RunName) -> Option<Nanos> {
-    let stamp = Member::root(lab).join(name.bundle()).join(STAMP);
+pub(crate) fn duration_of_run(lab: &Path, name: &RunName) -> Option<Nanos> {
+    let stamp = Member::from_root(lab).join(name.bundle_path()).join(STAMP);
     stamp
         .read_json::<Stamp>()
         .ok()
@@ -339,7 +353,7 @@ fn cannot_write(path: &Path, why: &dyn std::fmt::Display) -> Failure {
 }
 
 /// The files that the experiment's target names by path.
-fn paths(experiment: &str) -> Vec<PathBuf> {
+fn target_paths(experiment: &str) -> Vec<PathBuf> {
     let keys = ["kernel", "binary"];
     let target = |line: &str| {
         let (key, value) = line.split_once('=')?;
@@ -350,5 +364,5 @@ fn paths(experiment: &str) -> Vec<PathBuf> {
 }
 
 fn sum_of_file(path: &Path) -> io::Result<String> {
-    Ok(hex(&Sha256::digest(fs::read(path)?)))
+    Ok(encode_hex(&Sha256::digest(fs::read(path)?)))
 }

@@ -25,9 +25,9 @@ pub struct Host {
 
 impl Host {
     /// The hosts of a target.
-    pub fn of(plan: &SshPlan) -> Vec<Host> {
-        let host = |plan: SshPlan| Host { target: format!("ssh:{}", plan.address()), plan };
-        plan.each().into_iter().map(host).collect()
+    pub(crate) fn hosts_of_plan(plan: &SshPlan) -> Vec<Host> {
+        let host = |plan: SshPlan| Host { target: format!("ssh:{}", plan.ssh_address()), plan };
+        plan.plan_per_board().into_iter().map(host).collect()
     }
 
     /// Whether it is the same system.
@@ -36,8 +36,8 @@ impl Host {
     }
 
     /// Hosts in words; none: nothing.
-    pub fn words(hosts: &[Host]) -> Option<String> {
-        let name = |host: &Host| SshAddress { user: None, ..host.plan.address() }.to_string();
+    pub(crate) fn format_hosts(hosts: &[Host]) -> Option<String> {
+        let name = |host: &Host| SshAddress { user: None, ..host.plan.ssh_address() }.to_string();
         let names: Vec<String> = hosts.iter().map(name).collect();
         (!names.is_empty()).then(|| format!("{} (ssh)", names.join(" or ")))
     }
@@ -61,20 +61,21 @@ impl FromStr for CellRunner {
                 _ => targets.push(format!("ssh:{word}")),
             }
         }
-        let mut all: Vec<Host> = Vec::new();
+        let mut named_hosts: Vec<Host> = Vec::new();
         for target in targets {
-            let host = host(target)?;
-            if all.iter().any(|other| other.is_same(&host)) {
+            let host = parse_host(target)?;
+            if named_hosts.iter().any(|other| other.is_same(&host)) {
                 return Err(format!("the host {} is named twice", host.plan.host));
             }
-            all.push(host);
+            named_hosts.push(host);
         }
-        Ok(CellRunner::Ssh(all))
+        Ok(CellRunner::Ssh(named_hosts))
     }
 }
 
-fn host(target: String) -> Result<Host, String> {
-    let read = punctual_plan::target(Path::new("-"), &[], &LoadOptions::default(), Some(&target));
+fn parse_host(target: String) -> Result<Host, String> {
+    let read =
+        punctual_plan::read_target(Path::new("-"), &[], &LoadOptions::default(), Some(&target));
     match read {
         // Text after a comma that is not a key is taken for a part of the name.
         Ok(TargetPlan::Ssh(plan)) if plan.host.contains(',') => {
@@ -97,7 +98,7 @@ mod tests {
         let CellRunner::Ssh(hosts) = &engine else { panic!("{engine:?}") };
         let targets: Vec<&str> = hosts.iter().map(|host| host.target.as_str()).collect();
         assert_eq!(targets, ["ssh:root@a:2222,identity=key", "ssh:b"]);
-        assert_eq!(Host::words(hosts).as_deref(), Some("a:2222 or b (ssh)"));
+        assert_eq!(Host::format_hosts(hosts).as_deref(), Some("a:2222 or b (ssh)"));
         for bad in ["", "pbs", "ssh:", "ssh:a,,b", "ssh:a,a", "ssh:-oProxyCommand=x", "ssh:a,x=y"] {
             assert!(bad.parse::<CellRunner>().is_err(), "{bad}");
         }

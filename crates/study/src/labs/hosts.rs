@@ -4,7 +4,7 @@
 use super::engine::Host;
 use super::jobs::{LabJob, PlannedCell, PlannedLab};
 use crate::targets::boards::NOT_REACHED;
-use crate::targets::ssh::destination;
+use crate::targets::ssh::destination_of_plan;
 use punctual_lab::ssh::Connection;
 use punctual_plan::SshBoot;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ struct LabHost {
 }
 
 /// The reaction to a run that failed on a host.
-pub enum NextHost {
+pub(crate) enum NextHost {
     /// Start it again, for this reason.
     Again(String),
     Failed,
@@ -39,54 +39,54 @@ pub enum NextHost {
 
 impl Hosts {
     /// The hosts of a lab, each once.
-    pub fn of(planned: &PlannedLab) -> Hosts {
-        let mut all: Vec<LabHost> = Vec::new();
+    pub fn from_lab(planned: &PlannedLab) -> Hosts {
+        let mut lab_hosts: Vec<LabHost> = Vec::new();
         for cell in &planned.cells {
             for host in &cell.hosts {
                 let is_booted = cell.boot.is_some();
-                match all.iter_mut().find(|other| other.host.is_same(host)) {
+                match lab_hosts.iter_mut().find(|other| other.host.is_same(host)) {
                     Some(other) => other.is_booted |= is_booted,
                     None => {
                         let host = host.clone();
-                        all.push(LabHost { host, gone: None, is_booted, last: None });
+                        lab_hosts.push(LabHost { host, gone: None, is_booted, last: None });
                     }
                 }
             }
         }
-        Hosts { all, attempts: BTreeMap::new() }
+        Hosts { all: lab_hosts, attempts: BTreeMap::new() }
     }
 
     /// The hosts on which cells are booted.
-    pub fn booted(&self) -> impl Iterator<Item = &Host> {
+    pub(crate) fn booted_hosts(&self) -> impl Iterator<Item = &Host> {
         self.all.iter().filter(|of| of.is_booted).map(|of| &of.host)
     }
 
     /// The number of usable hosts.
-    pub fn count(&self) -> usize {
-        self.usable().count()
+    pub(crate) fn usable_count(&self) -> usize {
+        self.usable_hosts().count()
     }
 
     /// The usable hosts.
-    pub(crate) fn usable(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn usable_hosts(&self) -> impl Iterator<Item = usize> {
         (0..self.all.len()).filter(|host| self.all[*host].gone.is_none())
     }
 
     /// A host as a cell names it, with its user and key; `None` if the cell may not run there.
-    fn named<'c>(&self, host: usize, cell: &'c PlannedCell) -> Option<&'c Host> {
+    fn host_for_cell<'c>(&self, host: usize, cell: &'c PlannedCell) -> Option<&'c Host> {
         cell.hosts.iter().find(|of| of.is_same(&self.all[host].host))
     }
 
     /// Whether a cell may run on a host.
-    pub fn takes(&self, host: usize, cell: &PlannedCell) -> bool {
-        self.named(host, cell).is_some()
+    pub(crate) fn can_run(&self, host: usize, cell: &PlannedCell) -> bool {
+        self.host_for_cell(host, cell).is_some()
     }
 
     /// Why a cell of other systems has no usable one left; `None` if it has, or runs here.
-    pub(crate) fn stranded(&self, cell: &PlannedCell) -> Option<String> {
-        let its = (0..self.all.len()).filter(|host| self.takes(*host, cell));
-        let why: Vec<&String> =
-            its.map(|host| self.all[host].gone.as_ref()).collect::<Option<_>>()?;
-        why.last().map(|why| (*why).clone())
+    pub(crate) fn stranded_reason(&self, cell: &PlannedCell) -> Option<String> {
+        let allowed_hosts = (0..self.all.len()).filter(|host| self.can_run(*host, cell));
+        let reasons: Vec<&String> =
+            allowed_hosts.map(|host| self.all[host].gone.as_ref()).collect::<Option<_>>()?;
+        reasons.last().map(|why| (*why).clone())
     }
 
     /// The place of the next of these jobs for a host: of the first one's block the first that has
@@ -100,44 +100,50 @@ impl Hosts {
         running: &[&LabJob],
     ) -> Option<usize> {
         let boot = |job: &LabJob| planned.cells[job.cell].boot.as_ref();
-        let takes = |job: &LabJob| self.takes(host, &planned.cells[job.cell]);
+        let takes = |job: &LabJob| self.can_run(host, &planned.cells[job.cell]);
         let first = jobs.iter().find(|job| takes(job))?;
-        let of_block = |job: &LabJob| takes(job) && job.block() == first.block();
+        let of_block = |job: &LabJob| takes(job) && job.block_key() == first.block_key();
         let place = |wanted: &dyn Fn(&LabJob) -> bool| {
             jobs.iter().position(|job| of_block(job) && wanted(job))
         };
         let is_elsewhere = |job: &LabJob| running.iter().any(|other| boot(other) == boot(job));
-        let last = self.all[host].last.as_ref().filter(|(block, _)| *block == first.block());
+        let last = self.all[host].last.as_ref().filter(|(block, _)| *block == first.block_key());
         place(&|job| last.is_some_and(|(_, of)| of.as_ref() == boot(job)))
             .or_else(|| place(&|job| !is_elsewhere(job)))
             .or_else(|| place(&|_| true))
     }
 
     /// The options of `punctual run` for a host on which a cell starts.
-    pub fn start(&mut self, host: usize, planned: &PlannedLab, job: &LabJob) -> Vec<String> {
+    pub fn start_run(&mut self, host: usize, planned: &PlannedLab, job: &LabJob) -> Vec<String> {
         let cell = &planned.cells[job.cell];
-        let target = self.named(host, cell).unwrap_or(&self.all[host].host).target.clone();
-        let of = &mut self.all[host];
-        of.last = Some((job.block(), cell.boot.clone()));
+        let target = self.host_for_cell(host, cell).unwrap_or(&self.all[host].host).target.clone();
+        let lab_host = &mut self.all[host];
+        lab_host.last = Some((job.block_key(), cell.boot.clone()));
         let mut options = vec!["--target".to_owned(), target];
         if cell.hosts.len() > 1 {
             options.extend(["--reconnect-for".to_owned(), RECONNECT.to_owned()]);
         }
-        options.extend(of.is_booted.then(|| "--keep-boot".to_owned()));
+        options.extend(lab_host.is_booted.then(|| "--keep-boot".to_owned()));
         options
     }
 
     /// Handles a run that failed on a host: checks whether the host is reachable.
-    pub fn failed(&mut self, job: usize, cell: &PlannedCell, host: usize, why: &str) -> NextHost {
-        let plan = self.named(host, cell).map_or(&self.all[host].host.plan, |of| &of.plan);
-        let answers = || Connection::open(&destination(plan)).is_ok();
+    pub(crate) fn handle_failure(
+        &mut self,
+        job: usize,
+        cell: &PlannedCell,
+        host: usize,
+        why: &str,
+    ) -> NextHost {
+        let plan = self.host_for_cell(host, cell).map_or(&self.all[host].host.plan, |of| &of.plan);
+        let answers = || Connection::open(&destination_of_plan(plan)).is_ok();
         if why.contains(NOT_REACHED) || !answers() {
-            let name = plan.address();
+            let name = plan.ssh_address();
             self.all[host].gone = Some(match why.contains(NOT_REACHED) {
                 true => why.to_owned(),
                 false => format!("{name} does not answer"),
             });
-            return match self.stranded(cell) {
+            return match self.stranded_reason(cell) {
                 Some(_) => NextHost::Failed,
                 None => NextHost::Again(format!("{name} is not used any more")),
             };
@@ -166,7 +172,7 @@ mod tests {
         let none = |_: &Path| Err("there is no file".to_owned());
         let lab = load_lab(Path::new("lab.toml"), text.as_bytes(), &options, &none);
         let lab = lab.unwrap_or_else(|why| panic!("{why}"));
-        PlannedLab::of(lab, &Overrides::default()).unwrap_or_else(|why| panic!("{why:?}"))
+        PlannedLab::from_lab(lab, &Overrides::default()).unwrap_or_else(|why| panic!("{why:?}"))
     }
 
     const POOL: &str = "[lab]\nname = 'pool'\nrepeat = 8\nisolated = '3'\n[axes]\nisolation = \
@@ -176,18 +182,18 @@ mod tests {
 
     /// Runs all jobs in turns of one job on each usable host; returns (host, boot, block) of each.
     fn order(planned: &PlannedLab, hosts: &mut Hosts) -> Vec<(usize, String, (u32, usize))> {
-        let jobs = planned.jobs();
+        let jobs = planned.all_jobs();
         let (mut pending, mut order): (Vec<&LabJob>, Vec<_>) = (jobs.iter().collect(), Vec::new());
         loop {
             let mut running: Vec<&LabJob> = Vec::new();
-            for host in hosts.usable().collect::<Vec<_>>() {
+            for host in hosts.usable_hosts().collect::<Vec<_>>() {
                 let Some(next) = hosts.next(host, planned, &pending, &running) else { continue };
                 let job = pending.remove(next);
                 let cell = &planned.cells[job.cell];
-                hosts.start(host, planned, job);
+                hosts.start_run(host, planned, job);
                 running.push(job);
                 let boot = cell.boot.as_ref().map_or_else(String::new, |of| of.cmdline.clone());
-                order.push((host, boot, job.block()));
+                order.push((host, boot, job.block_key()));
             }
             if running.is_empty() {
                 return order;
@@ -199,8 +205,8 @@ mod tests {
     fn boards_of_a_pool_share_the_boots_of_each_block_and_lost_ones_leave_theirs() {
         let planned = planned(POOL);
         assert_eq!(planned.cells[0].place, "a:2222 or a:2223 (ssh)");
-        let mut hosts = Hosts::of(&planned);
-        assert_eq!((hosts.count(), hosts.booted().count()), (2, 2));
+        let mut hosts = Hosts::from_lab(&planned);
+        assert_eq!((hosts.usable_count(), hosts.booted_hosts().count()), (2, 2));
         let all = order(&planned, &mut hosts);
         assert_eq!(all.len(), 32);
         for block in 0..8 {
@@ -216,19 +222,19 @@ mod tests {
         let of_first = |boot: &str| all.iter().filter(|one| one.0 == 0 && one.1 == boot).count();
         let is_both = of_first("quiet") > 0 && of_first("quiet isolcpus=3") > 0;
         assert!(is_both, "no board has but one boot: {all:?}");
-        let options = hosts.start(1, &planned, &planned.jobs()[0]);
+        let options = hosts.start_run(1, &planned, &planned.all_jobs()[0]);
         let expected = ["--target", "ssh:root@a:2223", "--reconnect-for", RECONNECT, "--keep-boot"];
         assert_eq!(options, expected);
         // One is lost: its cells move; both are: nothing takes them.
-        let mut hosts = Hosts::of(&planned);
+        let mut hosts = Hosts::from_lab(&planned);
         let cell = &planned.cells[0];
-        let moved = hosts.failed(0, cell, 0, "a:2222 not reached since 09:00");
+        let moved = hosts.handle_failure(0, cell, 0, "a:2222 not reached since 09:00");
         assert!(matches!(moved, NextHost::Again(why) if why.contains("a:2222 is not used")));
         assert_eq!(order(&planned, &mut hosts).len(), 32);
-        assert!(hosts.stranded(cell).is_none());
-        let lost = hosts.failed(1, cell, 1, "a:2223 not reached since 09:10");
+        assert!(hosts.stranded_reason(cell).is_none());
+        let lost = hosts.handle_failure(1, cell, 1, "a:2223 not reached since 09:10");
         assert!(matches!(lost, NextHost::Failed));
-        assert!(hosts.stranded(cell).is_some_and(|why| why.contains("not reached since")));
+        assert!(hosts.stranded_reason(cell).is_some_and(|why| why.contains("not reached since")));
         assert!(order(&planned, &mut hosts).is_empty());
     }
 
@@ -238,14 +244,14 @@ mod tests {
         let planned = planned(&POOL.replace("[axes]\n", axes));
         let places: Vec<&str> = planned.cells.iter().map(|cell| cell.place.as_str()).collect();
         assert_eq!(places[..5], ["a (ssh)", "a (ssh)", "a (ssh)", "a (ssh)", "b (ssh)"]);
-        let mut hosts = Hosts::of(&planned);
+        let mut hosts = Hosts::from_lab(&planned);
         assert_eq!(order(&planned, &mut hosts).len(), 64);
         // The cells of a lost board do not move.
-        let mut hosts = Hosts::of(&planned);
-        let lost = hosts.failed(0, &planned.cells[0], 0, "a not reached since 09:00");
+        let mut hosts = Hosts::from_lab(&planned);
+        let lost = hosts.handle_failure(0, &planned.cells[0], 0, "a not reached since 09:00");
         assert!(matches!(lost, NextHost::Failed));
-        assert!(hosts.stranded(&planned.cells[0]).is_some());
-        assert!(hosts.stranded(&planned.cells[7]).is_none());
+        assert!(hosts.stranded_reason(&planned.cells[0]).is_some());
+        assert!(hosts.stranded_reason(&planned.cells[7]).is_none());
         assert_eq!(order(&planned, &mut hosts).len(), 32);
     }
 }

@@ -1,13 +1,13 @@
 //! Every run of a lab.
 
 use super::engine::{CellRunner, Host};
-use super::lane::{RunLane, limit, place};
-use super::request::{Overrides, checked};
+use super::lane::{RunLane, format_place, limit_of_target};
+use super::request::{Overrides, check_cells};
 use super::run_name::RunName;
 use super::times::RunTimes;
 use punctual_bundle::lab::VIRTUAL_MACHINE;
 use punctual_core::Nanos;
-use punctual_core::format::counted;
+use punctual_core::format::count_with_noun;
 use punctual_plan::TargetPlan;
 use punctual_plan::lab::{Lab, LabCell};
 use punctual_plan::target::SshBoot;
@@ -77,7 +77,7 @@ pub struct LabJob {
 
 impl LabJob {
     /// The runs of all cells with one seed, once.
-    pub(crate) fn block(&self) -> (u32, usize) {
+    pub(crate) fn block_key(&self) -> (u32, usize) {
         (self.repeat, self.seed)
     }
 }
@@ -87,12 +87,12 @@ impl PlannedLab {
     ///
     /// # Errors
     /// The errors in the cells or in the request.
-    pub fn of(lab: Lab, overrides: &Overrides) -> Result<PlannedLab, Failure> {
-        let cells = lab.cells().map_err(Failure::refused)?;
+    pub fn from_lab(lab: Lab, overrides: &Overrides) -> Result<PlannedLab, Failure> {
+        let cells = lab.list_cells().map_err(Failure::refused)?;
         PlannedLab::of_cells(lab, cells, overrides)
     }
 
-    /// Like [`PlannedLab::of`] for cells that do not follow from the lab's axes.
+    /// Like [`PlannedLab::from_lab`] for cells that do not follow from the lab's axes.
     ///
     /// # Errors
     /// The errors in the cells.
@@ -101,25 +101,25 @@ impl PlannedLab {
         cells: Vec<LabCell>,
         overrides: &Overrides,
     ) -> Result<PlannedLab, Failure> {
-        let planned = checked(&lab, cells, overrides)?;
+        let planned = check_cells(&lab, cells, overrides)?;
         let engine = overrides.engine.as_ref();
         let cells = planned.into_iter().map(|(cell, target, measures)| {
             let (hosts, boot) = match (&target, engine) {
-                (TargetPlan::Ssh(plan), _) => (Host::of(plan), plan.boot.clone()),
+                (TargetPlan::Ssh(plan), _) => (Host::hosts_of_plan(plan), plan.boot.clone()),
                 (TargetPlan::Host, Some(CellRunner::Ssh(hosts))) => (hosts.clone(), None),
                 _ => (Vec::new(), None),
             };
-            let others = Host::words(&hosts);
+            let other_hosts = Host::format_hosts(&hosts);
             PlannedCell {
                 cell,
                 place: match (&target, engine) {
-                    _ if others.is_some() => others.clone().unwrap_or_default(),
+                    _ if other_hosts.is_some() => other_hosts.clone().unwrap_or_default(),
                     (TargetPlan::Host, Some(CellRunner::Slurm)) => "a node of Slurm".to_owned(),
                     (TargetPlan::Host, Some(_)) => "another machine".to_owned(),
-                    _ => place(&target),
+                    _ => format_place(&target),
                 },
-                lane: RunLane::of(&target, others),
-                limit: limit(&target),
+                lane: RunLane::from_target(&target, other_hosts),
+                limit: limit_of_target(&target),
                 hosts,
                 boot,
                 measures,
@@ -145,19 +145,20 @@ impl PlannedLab {
 
     /// All runs in starting order: first those that may run side by side, then by repetition and
     /// seed, so that every cell has an early result and the cells of one machine alternate.
-    pub fn jobs(&self) -> Vec<LabJob> {
+    pub fn all_jobs(&self) -> Vec<LabJob> {
         let repeats = 0..self.repeat;
-        let each = repeats.flat_map(|repeat| (0..self.seeds.len()).map(move |seed| (repeat, seed)));
-        let each = each.flat_map(|(repeat, seed)| {
+        let seed_runs =
+            repeats.flat_map(|repeat| (0..self.seeds.len()).map(move |seed| (repeat, seed)));
+        let unordered_jobs = seed_runs.flat_map(|(repeat, seed)| {
             (0..self.cells.len()).map(move |cell| LabJob { cell, seed, repeat })
         });
-        let mut jobs: Vec<LabJob> = each.collect();
+        let mut jobs: Vec<LabJob> = unordered_jobs.collect();
         jobs.sort_by(|a, b| self.cells[a.cell].lane.cmp(&self.cells[b.cell].lane));
         if self.has_boots() {
             jobs.sort_by_cached_key(|job| {
                 let cell = &self.cells[job.cell];
-                let rank = self.rank(job.block(), cell.boot.as_ref());
-                (cell.lane.clone(), job.block(), rank, cell.boot.clone(), job.cell)
+                let rank = self.boot_rank(job.block_key(), cell.boot.as_ref());
+                (cell.lane.clone(), job.block_key(), rank, cell.boot.clone(), job.cell)
             });
         }
         jobs
@@ -169,7 +170,7 @@ impl PlannedLab {
     }
 
     /// The place of a boot in its block: any, but the same when the lab is continued.
-    fn rank(&self, block: (u32, usize), boot: Option<&SshBoot>) -> [u8; 8] {
+    fn boot_rank(&self, block: (u32, usize), boot: Option<&SshBoot>) -> [u8; 8] {
         let words = boot.map_or_else(String::new, |boot| format!("{:?}", boot));
         let text = format!("{}\0{block:?}\0{words}", self.lab.name);
         let mut rank = [0; 8];
@@ -178,7 +179,7 @@ impl PlannedLab {
     }
 
     /// The name of a run in the lab's directory.
-    pub fn name(&self, job: &LabJob) -> RunName {
+    pub fn run_name(&self, job: &LabJob) -> RunName {
         RunName {
             cell: self.cells[job.cell].cell.name.clone(),
             seed: self.seeds[job.seed],
@@ -187,7 +188,7 @@ impl PlannedLab {
     }
 
     /// A run in a few words: `6.1_rt_idle seed 7 run 2`.
-    pub fn words(&self, job: &LabJob) -> String {
+    pub(crate) fn describe_run(&self, job: &LabJob) -> String {
         let seed = self.seeds[job.seed].map_or(String::new(), |seed| format!(" seed {seed}"));
         let repeat =
             if self.repeat > 1 { format!(" run {}", job.repeat + 1) } else { String::new() };
@@ -200,22 +201,22 @@ impl PlannedLab {
     }
 
     /// Takes over the durations of any lab's runs here, and the known medians of this lab's cells.
-    pub fn learn(&mut self, times: RunTimes, took: impl Fn(&RunName) -> Option<Nanos>) {
+    pub fn learn_durations(&mut self, times: RunTimes, took: impl Fn(&RunName) -> Option<Nanos>) {
         self.times = times;
         let median = |cell: usize| {
             let runs = (0..self.seeds.len())
                 .flat_map(|seed| (0..self.repeat).map(move |repeat| LabJob { cell, seed, repeat }));
-            let took = runs.filter_map(|job| took(&self.name(&job)));
+            let took = runs.filter_map(|job| took(&self.run_name(&job)));
             let mut took: Vec<f64> = took.map(|took| took.ns() as f64).collect();
             took.sort_by(f64::total_cmp);
             median_of_sorted(&took).map(|ns| Nanos(ns as i64))
         };
-        let all: Vec<Option<Nanos>> = (0..self.cells.len()).map(median).collect();
-        self.cells.iter_mut().zip(all).for_each(|(cell, took)| cell.took = took);
+        let median_times: Vec<Option<Nanos>> = (0..self.cells.len()).map(median).collect();
+        self.cells.iter_mut().zip(median_times).for_each(|(cell, took)| cell.took = took);
     }
 
     /// The class of runs with similar duration: how a cell runs, whether every instruction is seen.
-    pub fn kind(&self, cell: usize) -> String {
+    pub(crate) fn run_kind(&self, cell: usize) -> String {
         let kind = match (&self.cells[cell].lane, self.is_guest(cell)) {
             (RunLane::Virtual, _) => "virtual time",
             (_, true) => "virtual machine",
@@ -231,14 +232,16 @@ impl PlannedLab {
 
     /// The expected duration of one run by this machine's clock: as it took here before, else as
     /// others of its kind did; `None` if unknown.
-    pub fn expected(&self, cell: usize) -> Option<Nanos> {
-        let factor = self.times.factor(&self.kind(cell)).map_or(1.0, |(factor, _)| factor);
-        let estimated = || Some(Nanos((self.unlearned(cell)?.ns() as f64 * factor) as i64));
+    pub fn expected_duration(&self, cell: usize) -> Option<Nanos> {
+        let factor =
+            self.times.duration_factor(&self.run_kind(cell)).map_or(1.0, |(factor, _)| factor);
+        let estimated =
+            || Some(Nanos((self.unlearned_duration(cell)?.ns() as f64 * factor) as i64));
         self.cells[cell].took.or_else(estimated)
     }
 
     /// The expected duration before any run has been seen.
-    pub(crate) fn unlearned(&self, cell: usize) -> Option<Nanos> {
+    pub(crate) fn unlearned_duration(&self, cell: usize) -> Option<Nanos> {
         let (around, slower) = match (&self.cells[cell].lane, self.is_guest(cell)) {
             (RunLane::Virtual, _) => (AROUND, SLOWER),
             (_, true) => (AROUND, 1),
@@ -248,16 +251,18 @@ impl PlannedLab {
     }
 
     /// The basis of the estimates, in words.
-    pub fn basis(&self) -> String {
-        let own = self.cells.iter().filter(|cell| cell.took.is_some()).count() as u64;
-        let known = |cell: usize| self.times.factor(&self.kind(cell)).map(|(_, runs)| runs as u64);
-        let runs = (0..self.cells.len()).filter_map(known).max();
-        match (own, runs) {
+    pub fn basis_of_estimates(&self) -> String {
+        let measured_cells = self.cells.iter().filter(|cell| cell.took.is_some()).count() as u64;
+        let known_runs = |cell: usize| {
+            self.times.duration_factor(&self.run_kind(cell)).map(|(_, runs)| runs as u64)
+        };
+        let runs = (0..self.cells.len()).filter_map(known_runs).max();
+        match (measured_cells, runs) {
             (0, None) => "no earlier run of this kind is known".to_owned(),
             (0, Some(runs)) => {
-                format!("from {} of this kind here", counted(runs, "earlier run"))
+                format!("from {} of this kind here", count_with_noun(runs, "earlier run"))
             }
-            (own, _) => format!("from what {} took before", counted(own, "cell")),
+            (own, _) => format!("from what {} took before", count_with_noun(own, "cell")),
         }
     }
 }

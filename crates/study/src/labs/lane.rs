@@ -1,6 +1,6 @@
 //! The runs that disturb each other, by their place.
 
-use crate::targets::timebase;
+use crate::targets::timebase_of_accel;
 use punctual_bundle::lab::VIRTUAL_MACHINE;
 use punctual_plan::TargetPlan;
 use punctual_plan::target::Acceleration;
@@ -17,7 +17,7 @@ pub enum RunLane {
 
 impl RunLane {
     /// The lane of a target; other systems by their names in words.
-    pub fn of(target: &TargetPlan, others: Option<String>) -> RunLane {
+    pub fn from_target(target: &TargetPlan, others: Option<String>) -> RunLane {
         match (target, others) {
             (_, Some(others)) => RunLane::Remote(others),
             (TargetPlan::Vm(vm), _) if vm.accel == Acceleration::VirtualTime => RunLane::Virtual,
@@ -41,17 +41,19 @@ impl RunLane {
 }
 
 /// The place of a cell that this machine runs, in words.
-pub fn place(target: &TargetPlan) -> String {
+pub(crate) fn format_place(target: &TargetPlan) -> String {
     match target {
         TargetPlan::Host | TargetPlan::Ssh(_) => "this machine".to_owned(),
-        TargetPlan::Vm(vm) => format!("{VIRTUAL_MACHINE}, {}", timebase(vm.accel).name()),
+        TargetPlan::Vm(vm) => {
+            format!("{VIRTUAL_MACHINE}, {}", timebase_of_accel(vm.accel).target_suffix())
+        }
     }
 }
 
 /// The limits of what figures of such a target show.
-pub fn limit(target: &TargetPlan) -> Option<&'static str> {
+pub(crate) fn limit_of_target(target: &TargetPlan) -> Option<&'static str> {
     let TargetPlan::Vm(vm) = target else { return None };
-    timebase(vm.accel).limit()
+    timebase_of_accel(vm.accel).full_meaning()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use punctual_core::{CpuSet, Nanos};
 use punctual_plan::lab::{Lab, LabCell, Seeds, load_lab};
 use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, TargetPlan};
 use punctual_session::exit::{Exit, Failure};
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_session::programs::find_program;
 use punctual_session::request::online_cpus;
 use std::fs::File;
@@ -37,9 +37,9 @@ pub struct Overrides {
     pub elsewhere: bool,
 }
 
-pub fn load(path: &Path) -> Result<Lab, Failure> {
+pub fn read_lab(path: &Path) -> Result<Lab, Failure> {
     let bytes = read(path)
-        .map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(path))))?;
+        .map_err(|why| Failure::refused(format!("cannot read {}: {why}", display_path(path))))?;
     Ok(load_lab(path, &bytes, &LoadOptions::default(), &read)?)
 }
 
@@ -55,7 +55,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 ///
 /// # Errors
 /// The errors in the first faulty cells.
-pub fn checked(
+pub(crate) fn check_cells(
     lab: &Lab,
     cells: Vec<LabCell>,
     overrides: &Overrides,
@@ -63,7 +63,7 @@ pub fn checked(
     let mut good = Vec::new();
     let mut bad: Vec<Failure> = Vec::new();
     for cell in cells {
-        match check(lab, &cell, overrides) {
+        match check_cell(lab, &cell, overrides) {
             Ok((target, measures)) => good.push((cell, target, measures)),
             Err(failure) => bad.push(failure),
         }
@@ -71,21 +71,25 @@ pub fn checked(
     if bad.is_empty() {
         return Ok(good);
     }
-    let more = bad.len().saturating_sub(SHOWN_ERRORS);
-    let rest = (more > 0).then(|| Failure::refused(format!("… and {more} more cells with errors")));
-    let all = bad.into_iter().take(SHOWN_ERRORS).chain(rest);
-    Err(Failure { exit: Exit::Refused, parts: all.flat_map(|failure| failure.parts).collect() })
+    let unshown_errors = bad.len().saturating_sub(SHOWN_ERRORS);
+    let rest = (unshown_errors > 0)
+        .then(|| Failure::refused(format!("… and {unshown_errors} more cells with errors")));
+    let shown_failures = bad.into_iter().take(SHOWN_ERRORS).chain(rest);
+    Err(Failure {
+        exit: Exit::Refused,
+        parts: shown_failures.flat_map(|failure| failure.parts).collect(),
+    })
 }
 
-fn check(
+fn check_cell(
     lab: &Lab,
     cell: &LabCell,
     overrides: &Overrides,
 ) -> Result<(TargetPlan, Option<Nanos>), Failure> {
     let path = PathBuf::from(format!("{}, cell {}.toml", lab.source.path.display(), cell.name));
-    let text = cell.experiment(None);
+    let text = cell.experiment_with_seed(None);
     let options = LoadOptions::default();
-    let target = punctual_plan::target(&path, text.as_bytes(), &options, None)?;
+    let target = punctual_plan::read_target(&path, text.as_bytes(), &options, None)?;
     let refused = match (&overrides.engine, &target) {
         (Some(CellRunner::Ssh(_)), TargetPlan::Vm(_)) => {
             Some("a virtual machine runs here: use -j")
@@ -100,7 +104,7 @@ fn check(
     let elsewhere = overrides.elsewhere && target == TargetPlan::Host;
     if elsewhere || matches!(target, TargetPlan::Ssh(_)) {
         // The target's CPUs and programs are known only there.
-        cell.check(lab, &options)?;
+        cell.check_experiment(lab, &options)?;
         return Ok((target, None));
     }
     let cpus = match &target {

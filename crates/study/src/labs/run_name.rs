@@ -15,17 +15,17 @@ pub struct RunName {
 
 impl RunName {
     /// The path of the run's experiment, relative to the lab's directory.
-    pub fn experiment(&self) -> String {
+    pub(crate) fn experiment_path(&self) -> String {
         let name = self.seed.map_or("cell".to_owned(), |seed| format!("s{seed}"));
         format!("cells/{}/{name}.toml", self.cell)
     }
 
     /// The path of the run's bundle, relative to the lab's directory.
-    pub fn bundle(&self) -> String {
+    pub(crate) fn bundle_path(&self) -> String {
         format!("cells/{self}")
     }
 
-    pub(crate) fn leaf(&self) -> String {
+    pub(crate) fn leaf_name(&self) -> String {
         let seed = self.seed.map_or(String::new(), |seed| format!("s{seed}-"));
         format!("{seed}r{}", self.number)
     }
@@ -33,7 +33,7 @@ impl RunName {
 
 impl fmt::Display for RunName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.cell, self.leaf())
+        write!(f, "{}/{}", self.cell, self.leaf_name())
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
         }
         let run: RunName = "a/s7-r2".parse().expect("a name");
         assert_eq!(
-            (run.experiment().as_str(), run.bundle().as_str()),
+            (run.experiment_path().as_str(), run.bundle_path().as_str()),
             ("cells/a/s7.toml", "cells/a/s7-r2")
         );
         for bad in ["", "a", "a/r", "../r1", ".a/r1", "/r1", "a/b/r1", "a/r+1", "a/s07-r1"] {

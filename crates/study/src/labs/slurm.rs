@@ -5,15 +5,15 @@
 //! it may be killed at any moment, and run twice. A `lab run` after one that was killed finds its
 //! tasks in the queue by their name and waits for them.
 
-use super::attempt::{AttemptResult, AttemptedRuns, outcome};
+use super::attempt::{AttemptResult, AttemptedRuns, stored_outcome};
 use super::directory::LabDirectory;
 use super::jobs::{LabJob, PlannedLab};
 use super::lane::RunLane;
 use super::progress::LabProgress;
 use super::run_name::RunName;
-use crate::process::nanos;
-use punctual_core::format::{counted, plain};
-use punctual_core::{Nanos, hex};
+use crate::process::to_nanos;
+use punctual_core::format::{count_with_noun, escape_unsafe};
+use punctual_core::{Nanos, encode_hex};
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::Listener;
@@ -39,20 +39,21 @@ const PLACE: &str = "slurm";
 ///
 /// # Errors
 /// The directory cannot be written, or Slurm rejects the arrays.
-pub fn run(
+pub fn run_jobs(
     planned: &PlannedLab,
     jobs: &[LabJob],
     directory: &LabDirectory,
     interrupts: &SignalRequests,
     messages: Listener,
 ) -> Result<AttemptedRuns, Failure> {
-    let names: Vec<RunName> = jobs.iter().map(|job| planned.name(job)).collect();
-    let inputs: Vec<String> = jobs.iter().map(|job| directory.inputs(planned, job)).collect();
+    let names: Vec<RunName> = jobs.iter().map(|job| planned.run_name(job)).collect();
+    let inputs: Vec<String> =
+        jobs.iter().map(|job| directory.sum_of_inputs(planned, job)).collect();
     let path = directory
         .path()
         .canonicalize()
         .map_err(|why| Failure::failed(format!("cannot find the lab's directory: {why}")))?;
-    let sum = hex(&Sha256::digest(path.as_os_str().as_encoded_bytes())[..4]);
+    let sum = encode_hex(&Sha256::digest(path.as_os_str().as_encoded_bytes())[..4]);
     let mut lab = Cluster {
         planned,
         jobs,
@@ -65,11 +66,11 @@ pub fn run(
         inputs,
         began: Instant::now(),
     };
-    lab.look(&mut |_, _, _| {});
-    let there = jobs.len() - lab.missing().len();
-    let mut progress = LabProgress::new(jobs.len(), there, messages);
-    let ended = lab.all(&mut progress, interrupts);
-    progress.end();
+    lab.check_runs(&mut |_, _, _| {});
+    let finished_count = jobs.len() - lab.missing_runs().len();
+    let mut progress = LabProgress::new(jobs.len(), finished_count, messages);
+    let ended = lab.run_all(&mut progress, interrupts);
+    progress.restore_terminal();
     let interrupted = ended?;
     Ok(AttemptedRuns { done: lab.done, interrupted })
 }
@@ -89,53 +90,53 @@ struct Cluster<'a> {
 }
 
 impl Cluster<'_> {
-    fn all(
+    fn run_all(
         &mut self,
         progress: &mut LabProgress,
         interrupts: &SignalRequests,
     ) -> Result<bool, Failure> {
         // Tasks of a killed `lab run` continue.
-        if self.wait(progress, interrupts)? {
+        if self.wait_for_tasks(progress, interrupts)? {
             return Ok(true);
         }
-        self.directory.clean(self.planned);
+        self.directory.remove_leftovers(self.planned);
         for round in 0..SUBMISSIONS {
-            let missing = self.missing();
+            let missing = self.missing_runs();
             if missing.is_empty() {
                 break;
             }
             if round > 0 {
-                let again = counted(missing.len() as u64, "run");
-                progress.say(&format!("{again} without a bundle: submitted again"));
+                let missing_text = count_with_noun(missing.len() as u64, "run");
+                progress.show_line(&format!("{missing_text} without a bundle: submitted again"));
             }
-            self.submit(&missing)?;
-            if self.wait(progress, interrupts)? {
+            self.submit_runs(&missing)?;
+            if self.wait_for_tasks(progress, interrupts)? {
                 return Ok(true);
             }
         }
-        if self.queue().is_ok_and(|queue| queue.is_empty()) {
-            self.directory.clean(self.planned);
+        if self.read_queue().is_ok_and(|queue| queue.is_empty()) {
+            self.directory.remove_leftovers(self.planned);
         }
-        for k in self.missing() {
-            let why = format!(
+        for k in self.missing_runs() {
+            let reason = format!(
                 "no bundle after it was submitted {} times; see {}",
                 self.submitted[k],
                 self.path.join(PLACE).display()
             );
-            let took = nanos(self.began.elapsed());
-            self.done[k] = AttemptResult::Failed { why, exit_code: None, took };
+            let took = to_nanos(self.began.elapsed());
+            self.done[k] = AttemptResult::Failed { why: reason, exit_code: None, took };
         }
         Ok(false)
     }
 
     /// The runs without any result.
-    fn missing(&self) -> Vec<usize> {
+    fn missing_runs(&self) -> Vec<usize> {
         (0..self.jobs.len()).filter(|k| matches!(self.done[*k], AttemptResult::Waiting)).collect()
     }
 
     /// Waits until the queue has nothing of this lab, or all is done; returns whether it was
     /// interrupted.
-    fn wait(
+    fn wait_for_tasks(
         &mut self,
         progress: &mut LabProgress,
         interrupts: &SignalRequests,
@@ -144,14 +145,14 @@ impl Cluster<'_> {
         let (mut answered, mut held) = (began, false);
         loop {
             // The queue is read first: tasks that are over by then have left their bundles.
-            let queue = self.queue();
+            let queue = self.read_queue();
             let mut over = |name: &str, took, failure: Option<&str>| {
-                progress.over(name, took, failure, None);
+                progress.on_run_end(name, took, failure, None);
             };
-            self.look(&mut over);
+            self.check_runs(&mut over);
             match queue {
                 Ok(queue) if queue.is_empty() => return Ok(false),
-                _ if self.missing().is_empty() => return Ok(false),
+                _ if self.missing_runs().is_empty() => return Ok(false),
                 Ok(queue) => {
                     answered = Instant::now();
                     let waits = |task: &&SlurmTask| task.state == "PD";
@@ -165,7 +166,7 @@ impl Cluster<'_> {
                     let stuck = queue.iter().find(|task| task.is_held());
                     if let Some(task) = stuck.filter(|_| !held) {
                         held = true;
-                        progress.say(&format!(
+                        progress.show_line(&format!(
                             "Slurm holds tasks: {}; `scontrol release {}` releases them",
                             task.place, self.name
                         ));
@@ -177,10 +178,10 @@ impl Cluster<'_> {
             let next = Instant::now() + (began.elapsed() / 20).clamp(POLL.0, POLL.1);
             while Instant::now() < next {
                 if interrupts.end_requested() {
-                    progress.say(
+                    progress.show_line(
                         "interrupted: cancelling the tasks; run the same command again to continue",
                     );
-                    self.command("scancel", &["--name", &self.name])?;
+                    self.run_command("scancel", &["--name", &self.name])?;
                     return Ok(true);
                 }
                 std::thread::sleep(Duration::from_millis(40));
@@ -189,11 +190,11 @@ impl Cluster<'_> {
     }
 
     /// Checks which runs are over.
-    fn look(&mut self, over: &mut dyn FnMut(&str, Duration, Option<&str>)) {
-        for k in self.missing() {
+    fn check_runs(&mut self, over: &mut dyn FnMut(&str, Duration, Option<&str>)) {
+        for k in self.missing_runs() {
             let (name, inputs) = (&self.names[k], &self.inputs[k]);
-            let words = self.planned.words(&self.jobs[k]);
-            let done = outcome(self.directory, name, inputs);
+            let words = self.planned.describe_run(&self.jobs[k]);
+            let done = stored_outcome(self.directory, name, inputs);
             match &done {
                 AttemptResult::Whole(stamp) => over(&words, Nanos(stamp.took).to_std(), None),
                 AttemptResult::Failed { why, took, .. } if self.submitted[k] > 0 => {
@@ -208,18 +209,18 @@ impl Cluster<'_> {
 
     /// The tasks of this lab that Slurm has not ended. Completing ones (CG) count as over: on a
     /// dead node that state takes long.
-    fn queue(&self) -> Result<Vec<SlurmTask>, Failure> {
+    fn read_queue(&self) -> Result<Vec<SlurmTask>, Failure> {
         let words = ["--noheader", "--array", "--name", &self.name, "--format", "%t %R"];
-        let lines = self.command("squeue", &words)?;
+        let lines = self.run_command("squeue", &words)?;
         let task = |line: &str| {
             let (state, place) = line.split_once(' ')?;
-            Some(SlurmTask { state: state.to_owned(), place: plain(place) })
+            Some(SlurmTask { state: state.to_owned(), place: escape_unsafe(place) })
         };
         Ok(lines.lines().filter_map(task).filter(|task| task.state != "CG").collect())
     }
 
     /// Submits runs: those that measure a machine get an exclusive node.
-    fn submit(&mut self, runs: &[usize]) -> Result<(), Failure> {
+    fn submit_runs(&mut self, runs: &[usize]) -> Result<(), Failure> {
         let place = self.path.join(PLACE);
         self.place_program(&place)?;
         let alone = |k: &&usize| self.planned.cells[self.jobs[**k].cell].lane == RunLane::Machine;
@@ -230,18 +231,19 @@ impl Cluster<'_> {
                 let indices: Vec<usize> = array.iter().map(|k| k - base).collect();
                 let task = format!(
                     "exec {} lab cell {} $(({base} + SLURM_ARRAY_TASK_ID)){}",
-                    quoted(&place.join("punctual")),
-                    quoted(&self.path),
+                    quote_path(&place.join("punctual")),
+                    quote_path(&self.path),
                     if self.planned.exact { " --exact" } else { "" }
                 );
-                let most = self.planned.at_once.map_or(String::new(), |most| format!("%{most}"));
-                let array = format!("--array={}{most}", ranges(&indices));
+                let limit_suffix =
+                    self.planned.at_once.map_or(String::new(), |most| format!("%{most}"));
+                let array = format!("--array={}{limit_suffix}", format_ranges(&indices));
                 let output = format!("--output={}", place.join("%A_%a.out").display());
                 let directory = format!("--chdir={}", self.path.display());
                 let name = format!("--job-name={}", self.name);
                 let how = ["--parsable", "--requeue", "--open-mode=append"];
-                let more = [nodes, &name, &directory, &output, &array, "--wrap", &task];
-                self.command("sbatch", &[&how[..], &more[..]].concat())?;
+                let array_options = [nodes, &name, &directory, &output, &array, "--wrap", &task];
+                self.run_command("sbatch", &[&how[..], &array_options[..]].concat())?;
             }
         }
         runs.iter().for_each(|k| self.submitted[*k] += 1);
@@ -255,16 +257,16 @@ impl Cluster<'_> {
             Failure::failed(format!("cannot write {}: {why}", program.display()))
         };
         fs::create_dir_all(place).map_err(cannot)?;
-        let own = fs::read("/proc/self/exe").map_err(cannot)?;
-        if fs::read(&program).is_ok_and(|there| there == own) {
+        let own_program = fs::read("/proc/self/exe").map_err(cannot)?;
+        if fs::read(&program).is_ok_and(|there| there == own_program) {
             return Ok(());
         }
-        self.directory.store().replace(&format!("{PLACE}/punctual"), &own)?;
+        self.directory.store().replace_file(&format!("{PLACE}/punctual"), &own_program)?;
         fs::set_permissions(&program, Permissions::from_mode(0o755)).map_err(cannot)
     }
 
     /// Runs a Slurm command and returns its output.
-    fn command(&self, program: &str, words: &[&str]) -> Result<String, Failure> {
+    fn run_command(&self, program: &str, words: &[&str]) -> Result<String, Failure> {
         let ran = Command::new(program).args(words).output().map_err(|why| {
             Failure::refused(format!(
                 "cannot start {program}: {why}; --on slurm needs Slurm's commands (Debian package \
@@ -272,7 +274,7 @@ impl Cluster<'_> {
             ))
         })?;
         if !ran.status.success() {
-            let said = plain(String::from_utf8_lossy(&ran.stderr).trim());
+            let said = escape_unsafe(String::from_utf8_lossy(&ran.stderr).trim());
             return Err(Failure::failed(format!("{program} failed: {said}")));
         }
         Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
@@ -293,7 +295,7 @@ impl SlurmTask {
 }
 
 /// Numbers in Slurm's notation: `0-2,5`.
-fn ranges(numbers: &[usize]) -> String {
+fn format_ranges(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [one] => one.to_string(),
         run => format!("{}-{}", run[0], run[run.len() - 1]),
@@ -302,7 +304,7 @@ fn ranges(numbers: &[usize]) -> String {
 }
 
 /// A path as one word of sh(1).
-fn quoted(path: &Path) -> String {
+fn quote_path(path: &Path) -> String {
     shell_words::quote(&path.to_string_lossy()).into_owned()
 }
 
@@ -312,7 +314,7 @@ mod tests {
 
     #[test]
     fn arrays_are_written_as_ranges() {
-        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
-        assert_eq!(ranges(&[4]), "4");
+        assert_eq!(format_ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(format_ranges(&[4]), "4");
     }
 }

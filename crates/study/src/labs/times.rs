@@ -22,14 +22,14 @@ pub struct RunTimes {
 impl RunTimes {
     /// The times of this machine; none if unknown, or if the cache is unusable.
     pub fn read() -> RunTimes {
-        place().and_then(|place| place.read_json().ok()).unwrap_or_default()
+        times_member().and_then(|place| place.read_json().ok()).unwrap_or_default()
     }
 
     /// The median ratio of duration to estimate of runs of a kind, and their number.
-    pub fn factor(&self, kind: &str) -> Option<(f64, usize)> {
+    pub(crate) fn duration_factor(&self, kind: &str) -> Option<(f64, usize)> {
         let runs = self.runs.get(kind)?.iter();
-        let known = runs.filter(|[estimated, took]| *estimated > 0 && *took > 0);
-        let mut ratios: Vec<f64> = known.map(|[e, took]| *took as f64 / *e as f64).collect();
+        let known_times = runs.filter(|[estimated, took]| *estimated > 0 && *took > 0);
+        let mut ratios: Vec<f64> = known_times.map(|[e, took]| *took as f64 / *e as f64).collect();
         ratios.sort_by(f64::total_cmp);
         Some((median_of_sorted(&ratios)?, ratios.len()))
     }
@@ -41,15 +41,15 @@ impl RunTimes {
     }
 
     /// Stores the times. A failure is ignored.
-    pub fn keep(&self) {
-        if let Some(place) = place() {
+    pub fn save(&self) {
+        if let Some(place) = times_member() {
             let _ = place.replace_json(self);
         }
     }
 }
 
-fn place() -> Option<Member> {
-    Some(Member::root(PackageCache::open().ok()?.dir()).join(FILE).private())
+fn times_member() -> Option<Member> {
+    Some(Member::from_root(PackageCache::open().ok()?.dir()).join(FILE).to_private())
 }
 
 #[cfg(test)]
@@ -59,18 +59,18 @@ mod tests {
     #[test]
     fn time_estimates_use_the_median_of_the_newest_runs() {
         let mut times = RunTimes::default();
-        assert_eq!(times.factor("virtual"), None);
+        assert_eq!(times.duration_factor("virtual"), None);
         // 324 s were estimated for a duration of 25.
         for took in [2, 25, 25, 26, 400] {
             times.add("virtual".into(), Nanos::from_secs(324), Nanos::from_secs(took));
         }
-        assert_eq!(times.factor("virtual"), Some((25.0 / 324.0, 5)));
-        assert_eq!(times.factor("machine"), None);
+        assert_eq!(times.duration_factor("virtual"), Some((25.0 / 324.0, 5)));
+        assert_eq!(times.duration_factor("machine"), None);
         for _ in 0..KEPT_RUNS {
             times.add("virtual".into(), Nanos::from_secs(10), Nanos::from_secs(20));
         }
-        assert_eq!(times.factor("virtual"), Some((2.0, KEPT_RUNS)));
+        assert_eq!(times.duration_factor("virtual"), Some((2.0, KEPT_RUNS)));
         let hostile: RunTimes = serde_json::from_str(r#"{"runs":{"x":[[0,5],[-1,-1]]}}"#).unwrap();
-        assert_eq!(hostile.factor("x"), None);
+        assert_eq!(hostile.duration_factor("x"), None);
     }
 }

@@ -10,13 +10,13 @@ use punctual_session::explanation::{self, Wanted};
 use std::path::Path;
 
 /// Fills in new results: for a lab of an earlier version, or with runs explained since.
-pub fn refresh(lab: &mut LabDocument, directory: &Path) {
+pub fn refresh_worst(lab: &mut LabDocument, directory: &Path) {
     for cell in &mut lab.cells {
         if cell.worst.as_ref().is_some_and(|worst| worst.exact) {
             continue;
         }
         let Some(name) = cell.bundle.clone() else { continue };
-        let member = Member::root(directory).join(&name);
+        let member = Member::from_root(directory).join(&name);
         if !member.is_directory() {
             continue;
         }
@@ -25,21 +25,22 @@ pub fn refresh(lab: &mut LabDocument, directory: &Path) {
         };
         let seed = cell.seeds.iter().find(is_it).and_then(|seed| seed.seed);
         let Ok(bundle) = Bundle::open(member.path()) else { continue };
-        let found = of(&bundle, &name, seed);
-        let known = found.filter(|found| cell.worst.is_none() || found.cause.is_some());
-        cell.worst = known.or(cell.worst.take());
+        let found = worst_sample(&bundle, &name, seed);
+        let better_sample = found.filter(|found| cell.worst.is_none() || found.cause.is_some());
+        cell.worst = better_sample.or(cell.worst.take());
     }
 }
 
 /// The worst sample of a bundle, `bundle` in the lab's directory. `None` without any measurement.
-pub fn of(run: &Bundle, bundle: &str, seed: Option<u64>) -> Option<WorstCellSample> {
-    let all =
-        run.series().filter_map(|(phase, series)| Some((series.state.data.max?, phase, series)));
+pub fn worst_sample(run: &Bundle, bundle: &str, seed: Option<u64>) -> Option<WorstCellSample> {
+    let series_maxima = run
+        .all_series()
+        .filter_map(|(phase, series)| Some((series.state.data.max?, phase, series)));
     // Of equal ones the first, as everywhere.
     let (latency, phase, series) =
-        all.reduce(|worst, one| if one.0 > worst.0 { one } else { worst })?;
+        series_maxima.reduce(|worst, one| if one.0 > worst.0 { one } else { worst })?;
     let place = (phase, series.meta.name.as_str());
-    let mut made = WorstCellSample {
+    let mut cell_sample = WorstCellSample {
         series: format!("{}/{}", place.0, place.1),
         latency: latency.ns(),
         seed,
@@ -49,15 +50,16 @@ pub fn of(run: &Bundle, bundle: &str, seed: Option<u64>) -> Option<WorstCellSamp
         calls: Vec::new(),
         unexplained: None,
     };
-    let digest = punctual_stats::summarize(run).digest;
-    if let Some(sample) = replay::sample(run, digest.as_deref(), place, latency) {
-        made.exact = true;
-        made.cause = sentence::exact::most(&sample);
-        made.calls = sample.longest_part().map(|part| part.stack.clone()).unwrap_or_default();
+    let digest = punctual_stats::summarize_bundle(run).digest;
+    if let Some(sample) = replay::replayed_sample(run, digest.as_deref(), place, latency) {
+        cell_sample.exact = true;
+        cell_sample.cause = sentence::exact::main_delay(&sample);
+        cell_sample.calls =
+            sample.longest_part().map(|part| part.stack.clone()).unwrap_or_default();
     } else if run.windows.is_some() {
-        made.cause = from_events(run, place, latency);
+        cell_sample.cause = from_events(run, place, latency);
     }
-    Some(made)
+    Some(cell_sample)
 }
 
 fn from_events(
@@ -66,12 +68,12 @@ fn from_events(
     latency: Nanos,
 ) -> Option<punctual_bundle::answer::AnsweredDelay> {
     let wanted = Wanted { worst: Some(1), ..Wanted::default() };
-    let explanations = explanation::open(run, &wanted).ok()?;
+    let explanations = explanation::explain_samples(run, &wanted).ok()?;
     let sample = explanations.samples.iter().find(|one| {
         (one.phase.as_str(), one.series.as_str()) == (phase, series)
             && one.explanation.latency() == latency
     })?;
-    sentence::explain::most(&sample.explanation, &explanations.names)
+    sentence::explain::main_delay(&sample.explanation, &explanations.names)
 }
 
 #[cfg(test)]
@@ -88,7 +90,7 @@ mod tests {
         let directory = fixture("labs/quick");
         let mut lab = punctual_bundle::lab::read(&directory).expect("a lab");
         assert!(lab.cells.iter().all(|cell| cell.worst.is_none()));
-        refresh(&mut lab, &directory);
+        refresh_worst(&mut lab, &directory);
         let worst = lab.cells[0].worst.as_ref().expect("a worst sample");
         assert_eq!((worst.latency, worst.exact), (27_158_544, true));
         let cause = worst.cause.as_ref().expect("a cause");
@@ -105,15 +107,15 @@ mod tests {
     #[test]
     fn the_cause_of_a_lab_cell_matches_that_of_explain() {
         let bundle = Bundle::open(&fixture("bundles/explained")).expect("a bundle");
-        let worst = of(&bundle, "r1", Some(7)).expect("a worst sample");
+        let worst = worst_sample(&bundle, "r1", Some(7)).expect("a worst sample");
         let wanted = Wanted { worst: Some(1), ..Wanted::default() };
-        let explained = explanation::open(&bundle, &wanted).expect("explanations");
+        let explained = explanation::explain_samples(&bundle, &wanted).expect("explanations");
         let all = explained.samples.iter().map(|one| &one.explanation);
         let longest = all.max_by_key(|one| one.latency()).expect("a sample");
         assert_eq!(worst.latency, longest.latency().ns());
         let cause = worst.cause.expect("a cause");
         let of_cause = longest.parts.iter().filter(|part| part.cause.id() == cause.cause);
-        let time: i64 = of_cause.map(|part| part.span().ns()).sum();
+        let time: i64 = of_cause.map(|part| part.duration().ns()).sum();
         assert!(cause.share * worst.latency as f64 <= time as f64 + 1.0, "{cause:?}");
         assert!(cause.share > 0.0 && !worst.exact);
     }

@@ -3,9 +3,9 @@
 
 use super::power;
 use super::remote::{RemoteRun, Returned};
-use super::ssh::{self as ssh_target, SshWatch, destination, failure};
+use super::ssh::{self as ssh_target, SshWatch, destination_of_plan, to_failure};
 use jiff::Timestamp;
-use punctual_core::format::plain;
+use punctual_core::format::escape_unsafe;
 use punctual_host::boot::MARK;
 use punctual_host::boot::once::{BootStatus, TrialProgress};
 use punctual_lab::ssh::{self, Connection, ErrorPlace, RemoteProgram, RemoteWatch};
@@ -28,7 +28,7 @@ pub(crate) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, 
     let options = &remote.options;
     let is_new = options.ssh.resume.is_none() && !options.plan_only;
     if is_new && (plan.boot.is_some() || options.ssh.keep_boot) {
-        ensure(plan, plan.boot.as_ref(), &mut SshWatch::new(remote.messages)?)?;
+        ensure_boot(plan, plan.boot.as_ref(), &mut SshWatch::new(remote.messages)?)?;
     }
     let returned = ssh_target::carry_out(plan, remote);
     // A reboot would end a run that can still be fetched.
@@ -36,10 +36,10 @@ pub(crate) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, 
     if is_run_left && is_new && plan.boot.is_some() {
         let host = &plan.host;
         let left = format!("{host} stays in its trial: then restore it there by `boot restore`");
-        remote.messages.complain(&left);
+        remote.messages.report_error(&left);
     } else if is_new && plan.boot.is_some() && !options.ssh.keep_boot {
-        let restored = restore(plan, &mut SshWatch::new(remote.messages)?);
-        restored.err().iter().for_each(|why| remote.messages.complain(&why.render(false)));
+        let restored = restore_board(plan, &mut SshWatch::new(remote.messages)?);
+        restored.err().iter().for_each(|why| remote.messages.report_error(&why.render(false)));
     }
     returned.map_err(|why| why.failure)
 }
@@ -49,18 +49,18 @@ pub(crate) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, 
 /// # Errors
 /// It cannot be booted so, came up otherwise, or did not come back; where it can be reached,
 /// nothing of the trial is left there.
-pub(crate) fn ensure(
+pub(crate) fn ensure_boot(
     plan: &SshPlan,
     wanted: Option<&SshBoot>,
     watch: &mut dyn RemoteWatch,
 ) -> Result<(), Failure> {
     let board = Board { plan };
     // Left by a trial that hung: a command that gives power brings it back.
-    if plan.power.is_some() && !board.answers() && power::switch(plan, watch)? {
-        board.back("", watch)?;
+    if plan.power.is_some() && !board.is_reachable() && power::switch_power(plan, watch)? {
+        board.wait_for_boot("", watch)?;
     }
     let (before, then, is_left) = board.with_program(|program| {
-        let status = board.status(program)?;
+        let status = board.boot_status(program)?;
         // Reverted in the trial itself, by a process that was killed before it rebooted.
         let mut words = status.cmdline.split_whitespace();
         if status.trial.is_none() && words.any(|word| word.starts_with(MARK)) {
@@ -71,17 +71,17 @@ pub(crate) fn ensure(
         let then = match wanted {
             None if progress.is_none() => None,
             None => {
-                board.asked(program, &["boot", "restore"])?;
+                board.run_checked(program, &["boot", "restore"])?;
                 is_running.then(usual_restart)
             }
             Some(wanted) if is_running && is_same(&status, wanted) => {
-                board.asked(program, &["boot", "verify", "--json"])?;
+                board.run_checked(program, &["boot", "verify", "--json"])?;
                 None
             }
-            Some(wanted) => match board.requested(program, wanted) {
+            Some(wanted) => match board.request_trial(program, wanted) {
                 // PREEMPT_RT shows no EFI variables by default: the usual boot requests the next.
                 Err(_) if is_running => {
-                    board.asked(program, &["boot", "restore"])?;
+                    board.run_checked(program, &["boot", "restore"])?;
                     return Ok((status.boot_id, Some(usual_restart()), true));
                 }
                 answer => Some(answer?),
@@ -91,24 +91,24 @@ pub(crate) fn ensure(
     })?;
     let Some(command) = then else { return Ok(()) };
     let usual = || "its usual system".to_owned();
-    let what = wanted.filter(|_| !is_left).map_or_else(usual, SshBoot::words);
-    watch.note(&format!("{}: rebooting into {what}", plan.host));
-    board.restart(&command, &before, watch)?;
+    let what = wanted.filter(|_| !is_left).map_or_else(usual, SshBoot::to_words);
+    watch.show_note(&format!("{}: rebooting into {what}", plan.host));
+    board.restart_board(&command, &before, watch)?;
     if is_left {
-        return ensure(plan, wanted, watch);
+        return ensure_boot(plan, wanted, watch);
     }
     if wanted.is_none() {
         return Ok(());
     }
     board.with_program(|program| {
         let verified: Result<BootStatus, Failure> =
-            board.answer(program, &["boot", "verify", "--json"]);
+            board.run_for_json(program, &["boot", "verify", "--json"]);
         match &verified {
             Ok(status) => {
                 let unknown = status.trial.iter().flat_map(|trial| &trial.unknown);
-                unknown.for_each(|what| watch.note(&format!("{}: {what}", plan.host)));
+                unknown.for_each(|what| watch.show_note(&format!("{}: {what}", plan.host)));
             }
-            Err(_) => drop(board.asked(program, &["boot", "restore"])),
+            Err(_) => drop(board.run_checked(program, &["boot", "restore"])),
         }
         verified.map(drop)
     })
@@ -122,8 +122,8 @@ fn usual_restart() -> Vec<String> {
 ///
 /// # Errors
 /// It cannot be reached, or not everything could be reverted.
-pub fn restore(plan: &SshPlan, watch: &mut dyn RemoteWatch) -> Result<(), Failure> {
-    ensure(plan, None, watch)
+pub(crate) fn restore_board(plan: &SshPlan, watch: &mut dyn RemoteWatch) -> Result<(), Failure> {
+    ensure_boot(plan, None, watch)
 }
 
 /// Whether the running trial is of these words and this kernel, besides what punctual adds.
@@ -131,10 +131,10 @@ fn is_same(status: &BootStatus, wanted: &SshBoot) -> bool {
     let Some(trial) = &status.trial else { return false };
     let words: Vec<&str> = trial.trial.add.split_whitespace().collect();
     let mark = words.iter().position(|word| word.starts_with(MARK));
-    let asked = mark.map_or(&words[..], |place| &words[place + 1..]);
+    let requested_words = mark.map_or(&words[..], |place| &words[place + 1..]);
     trial.trial.kernel == wanted.kernel
         && trial.trial.remove.is_empty()
-        && asked.iter().copied().eq(wanted.cmdline.split_whitespace())
+        && requested_words.iter().copied().eq(wanted.cmdline.split_whitespace())
 }
 
 struct Board<'a> {
@@ -147,68 +147,73 @@ impl Board<'_> {
         &self,
         act: impl FnOnce(&RemoteProgram) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let to = destination(self.plan);
-        let program = RemoteProgram::send(&to, self.plan.binary.as_deref()).map_err(failure)?;
+        let to = destination_of_plan(self.plan);
+        let program =
+            RemoteProgram::send_to(&to, self.plan.binary.as_deref()).map_err(to_failure)?;
         let done = act(&program);
-        let removed = program.remove().map_err(failure);
+        let removed = program.remove().map_err(to_failure);
         done.and_then(|value| removed.map(|()| value))
     }
 
-    fn answers(&self) -> bool {
-        let open = Connection::open(&destination(self.plan));
+    fn is_reachable(&self) -> bool {
+        let open = Connection::open(&destination_of_plan(self.plan));
         open.err().is_none_or(|why| why.trouble != ErrorPlace::Unreachable)
     }
 
     /// The answer to a command that must succeed.
-    fn asked(&self, program: &RemoteProgram, words: &[&str]) -> Result<Vec<u8>, Failure> {
-        let answer = program.run(words).map_err(failure)?;
+    fn run_checked(&self, program: &RemoteProgram, words: &[&str]) -> Result<Vec<u8>, Failure> {
+        let answer = program.run_words(words).map_err(to_failure)?;
         match answer.is_done {
             true => Ok(answer.stdout),
             false => {
-                let why = plain(&answer.messages);
-                Err(Failure::failed(format!("{}: {why}", self.plan.host)))
+                let plain_messages = escape_unsafe(&answer.messages);
+                Err(Failure::failed(format!("{}: {plain_messages}", self.plan.host)))
             }
         }
     }
 
     /// The answer in JSON.
-    fn answer<T: DeserializeOwned>(
+    fn run_for_json<T: DeserializeOwned>(
         &self,
         program: &RemoteProgram,
         words: &[&str],
     ) -> Result<T, Failure> {
-        serde_json::from_slice(&self.asked(program, words)?).map_err(|why| {
+        serde_json::from_slice(&self.run_checked(program, words)?).map_err(|why| {
             Failure::failed(format!("{}: an unexpected answer: {why}", self.plan.host))
         })
     }
 
-    fn status(&self, program: &RemoteProgram) -> Result<BootStatus, Failure> {
-        self.answer(program, &["boot", "status", "--json"])
+    fn boot_status(&self, program: &RemoteProgram) -> Result<BootStatus, Failure> {
+        self.run_for_json(program, &["boot", "status", "--json"])
     }
 
     /// Requests a trial; returns the command that restarts the board into it.
-    fn requested(&self, program: &RemoteProgram, wanted: &SshBoot) -> Result<Vec<String>, Failure> {
+    fn request_trial(
+        &self,
+        program: &RemoteProgram,
+        wanted: &SshBoot,
+    ) -> Result<Vec<String>, Failure> {
         let mut words = vec!["boot", "once", "--json", "--add", &wanted.cmdline];
         if let Some(kernel) = &wanted.kernel {
             words.extend(["--kernel", kernel]);
         }
-        Ok(self.answer::<Requested>(program, &words)?.restart)
+        Ok(self.run_for_json::<Requested>(program, &words)?.restart)
     }
 
     /// Restarts it and waits for another boot.
-    fn restart(
+    fn restart_board(
         &self,
         command: &[String],
         before: &str,
         watch: &mut dyn RemoteWatch,
     ) -> Result<(), Failure> {
-        let connection = Connection::open(&destination(self.plan)).map_err(failure)?;
-        ssh::restart(&connection, command).map_err(failure)?;
+        let connection = Connection::open(&destination_of_plan(self.plan)).map_err(to_failure)?;
+        ssh::restart_system(&connection, command).map_err(to_failure)?;
         drop(connection);
-        match self.back(before, watch) {
+        match self.wait_for_boot(before, watch) {
             Err(why) if why.render(false).contains(NOT_REACHED) => {
-                match power::switch(self.plan, watch) {
-                    Ok(true) => self.back(before, watch),
+                match power::switch_power(self.plan, watch) {
+                    Ok(true) => self.wait_for_boot(before, watch),
                     Ok(false) => Err(why),
                     Err(more) => Err(Failure {
                         parts: why.parts.into_iter().chain(more.parts).collect(),
@@ -221,7 +226,7 @@ impl Board<'_> {
     }
 
     /// Waits for another boot.
-    fn back(&self, before: &str, watch: &mut dyn RemoteWatch) -> Result<(), Failure> {
+    fn wait_for_boot(&self, before: &str, watch: &mut dyn RemoteWatch) -> Result<(), Failure> {
         let (since, began) = (Timestamp::now(), Instant::now());
         let longest = self.plan.boot_time.to_std();
         loop {
@@ -232,12 +237,12 @@ impl Board<'_> {
                 }
                 std::thread::sleep(Duration::from_millis(50));
             }
-            let now = Connection::open(&destination(self.plan));
+            let now = Connection::open(&destination_of_plan(self.plan));
             let now = now.and_then(|connection| ssh::boot_id(&connection));
             match now {
                 Ok(id) if id != before => {
                     let took = began.elapsed().as_secs();
-                    watch.note(&format!("{}: back after {took} s", self.plan.host));
+                    watch.show_note(&format!("{}: back after {took} s", self.plan.host));
                     return Ok(());
                 }
                 _ if began.elapsed() < longest => {}
@@ -248,7 +253,7 @@ impl Board<'_> {
                     let since = since.strftime("%Y-%m-%d %H:%M:%S UTC");
                     return Err(Failure::failed(format!(
                         "{} {NOT_REACHED} {since}: {why}",
-                        self.plan.address()
+                        self.plan.ssh_address()
                     )));
                 }
             }

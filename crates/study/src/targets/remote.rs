@@ -39,7 +39,7 @@ impl<'a> RemoteRun<'a> {
     ///
     /// # Errors
     /// The request needs virtual time, which the target lacks; the experiment contains an error.
-    pub fn of(
+    pub fn from_request(
         target: &TargetPlan,
         options: &'a RunOptions,
         asked: &'a ExperimentRequest,
@@ -64,7 +64,9 @@ impl<'a> RemoteRun<'a> {
         remote.output = match (&options.output, &remote.loaded.experiment.settings.output) {
             (Some(directory), _) => directory.clone(),
             (None, Some(written)) => PathBuf::from(&written.value),
-            (None, None) => PathBuf::from(format!("punctual-{}-{}", remote.name(), asked.stamp)),
+            (None, None) => {
+                PathBuf::from(format!("punctual-{}-{}", remote.experiment_name(), asked.stamp))
+            }
         };
         Ok(remote)
     }
@@ -84,7 +86,7 @@ impl<'a> RemoteRun<'a> {
         )
     }
 
-    pub fn name(&self) -> String {
+    pub(crate) fn experiment_name(&self) -> String {
         let stem =
             || self.asked.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         self.loaded.experiment.settings.name.as_ref().map_or_else(stem, |at| at.value.clone())

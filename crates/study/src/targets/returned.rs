@@ -9,24 +9,25 @@ use std::path::Path;
 /// The bundle is at `directory`: says where its run took place, adds findings, and renews its
 /// summary. `trouble` is what kept the run there from its end, where something did, and what to do
 /// about it, where that is known; then the exit code is 1 whatever the bundle says.
-pub fn close(
+pub fn close_bundle(
     directory: &Path,
     mut target: RanOn,
     mut findings: Vec<Finding>,
     trouble: Option<RunFailure>,
 ) -> Result<Exit, Failure> {
     target.failed = trouble.as_ref().map(|trouble| trouble.why.clone());
-    findings.extend(trouble.as_ref().map(|trouble| incomplete(&target, trouble)));
+    findings.extend(trouble.as_ref().map(|trouble| incomplete_finding(&target, trouble)));
     let failed = trouble.map(|trouble| Outcome::Failed { why: trouble.why });
     let ending = failed.map(|outcome| RunEnding {
         at: jiff::Timestamp::now(),
         outcome,
         exit_code: Exit::Failed as u8,
     });
-    let bundle = amend::amend(directory, target, &findings, ending).map_err(Failure::failed)?;
-    let mut summary = punctual_stats::summarize(&bundle);
+    let bundle =
+        amend::amend_bundle(directory, target, &findings, ending).map_err(Failure::failed)?;
+    let mut summary = punctual_stats::summarize_bundle(&bundle);
     // The kernel of the target is known only here: a requirement met there may be invalid.
-    let exit = summary.verdict.exit();
+    let exit = summary.verdict.to_exit();
     summary.ending.iter_mut().for_each(|ending| ending.exit_code = exit as u8);
     amend::renew_summary(directory, &summary).map_err(Failure::failed)?;
     Ok(exit)
@@ -42,9 +43,9 @@ pub(crate) fn without_bundle(
     trouble: RunFailure,
 ) -> Result<Exit, Failure> {
     target.failed = Some(trouble.why.clone());
-    findings.push(incomplete(&target, &trouble));
-    let mut writer =
-        BundleWriter::create(&remote.output, &remote.name(), "run").map_err(Failure::refused)?;
+    findings.push(incomplete_finding(&target, &trouble));
+    let mut writer = BundleWriter::create(&remote.output, &remote.experiment_name(), "run")
+        .map_err(Failure::refused)?;
     writer.set_target(target).map_err(Failure::failed)?;
     writer
         .write_experiment(remote.loaded.kept_as(), &remote.asked.bytes)
@@ -57,7 +58,7 @@ pub(crate) fn without_bundle(
     let ending = RunEnding { at: jiff::Timestamp::now(), outcome, exit_code: Exit::Failed as u8 };
     let mut bundle = Bundle::open(&remote.output).map_err(Failure::failed)?;
     bundle.manifest.ending = Some(ending.clone());
-    writer.finish(&punctual_stats::summarize(&bundle), ending).map_err(Failure::failed)?;
+    writer.finish(&punctual_stats::summarize_bundle(&bundle), ending).map_err(Failure::failed)?;
     Ok(Exit::Failed)
 }
 
@@ -69,19 +70,20 @@ pub struct RunFailure {
     pub remedy: Option<String>,
 }
 
-fn incomplete(target: &RanOn, trouble: &RunFailure) -> Finding {
+fn incomplete_finding(target: &RanOn, trouble: &RunFailure) -> Finding {
     let message = format!("the run on {} did not complete: {}", target.name, trouble.why);
-    let seen = match target.kind.as_str() {
+    let evidence_place = match target.kind.as_str() {
         "vm" => "console.log in the bundle",
         _ => "the log of the system that ran it (journalctl -b -1 after a restart)",
     };
-    let found = Finding::new("target-failed", Severity::Bad, "system", message).evidence(seen);
-    let general = || format!("see {seen} for its last messages");
-    found.remedy(trouble.remedy.clone().unwrap_or_else(general))
+    let found = Finding::new("target-failed", Severity::Bad, "system", message)
+        .with_evidence(evidence_place);
+    let general = || format!("see {evidence_place} for its last messages");
+    found.with_remedy(trouble.remedy.clone().unwrap_or_else(general))
 }
 
 /// Converts the exit code of the command there.
 pub fn exit_of(code: u8) -> Exit {
-    let known = [Exit::Done, Exit::Failed, Exit::Refused, Exit::NotMet, Exit::NoEvidence];
-    known.into_iter().find(|exit| *exit as u8 == code).unwrap_or(Exit::Failed)
+    let known_codes = [Exit::Done, Exit::Failed, Exit::Refused, Exit::NotMet, Exit::NoEvidence];
+    known_codes.into_iter().find(|exit| *exit as u8 == code).unwrap_or(Exit::Failed)
 }

@@ -4,7 +4,7 @@ use super::remote::{RemoteRun, Returned};
 use super::returned;
 use jiff::Timestamp;
 use punctual_bundle::{Bundle, RanOn};
-use punctual_core::format::plain;
+use punctual_core::format::escape_unsafe;
 use punctual_core::{Finding, Nanos, Severity};
 use punctual_lab::ssh::{
     self, Destination, ErrorPlace, RemoteEnd, RemoteJob, RemoteResult, SshError,
@@ -17,12 +17,12 @@ use std::path::Path;
 
 /// Copies punctual and the experiment there, runs it, and brings the bundle back.
 pub(super) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, RemoteFailure> {
-    let (to, options) = (destination(plan), remote.options);
+    let (to, options) = (destination_of_plan(plan), remote.options);
     let mut watch = SshWatch::new(remote.messages)?;
     let timeouts = options.ssh.timeouts();
     let started = Timestamp::now();
     let result = match &options.ssh.resume {
-        Some(id) => ssh::resume(&to, id, &remote.output, timeouts.reconnect, &mut watch),
+        Some(id) => ssh::resume_run(&to, id, &remote.output, timeouts.reconnect, &mut watch),
         None => {
             // Progress is transferred unless nothing would show it.
             let arguments =
@@ -36,19 +36,23 @@ pub(super) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, 
                 output: remote.output.clone(),
                 timeouts,
             };
-            ssh::run(&job, &mut watch)
+            ssh::run_remote(&job, &mut watch)
         }
     };
     let result = result.map_err(|why| {
         let is_run_left = why.is_run_left;
-        RemoteFailure { failure: failure(why), is_run_left }
+        RemoteFailure { failure: to_failure(why), is_run_left }
     })?;
     watch.finish();
     if options.plan_only {
-        return Ok(Returned::Plan { text: lines(&result.answer), exit: ended(&result).0 });
+        return Ok(Returned::Plan {
+            text: plain_lines(&result.answer),
+            exit: exit_of_run(&result).0,
+        });
     }
     let started = options.ssh.resume.is_none().then_some(started);
-    Ok(conclude(&to, &result, started, &remote.output, remote.messages).map(Returned::Bundle)?)
+    Ok(complete_bundle(&to, &result, started, &remote.output, remote.messages)
+        .map(Returned::Bundle)?)
 }
 
 /// A run that did not return.
@@ -65,7 +69,7 @@ impl From<Failure> for RemoteFailure {
 }
 
 /// The address in the plan.
-pub fn destination(plan: &SshPlan) -> Destination {
+pub fn destination_of_plan(plan: &SshPlan) -> Destination {
     Destination {
         host: plan.host.clone(),
         user: plan.user.clone(),
@@ -77,15 +81,15 @@ pub fn destination(plan: &SshPlan) -> Destination {
 
 /// Completes the bundle; the run's exit code is ours. `started` is by this system's clock, if this
 /// process started the run.
-pub fn conclude(
+pub fn complete_bundle(
     to: &Destination,
     result: &RemoteResult,
     started: Option<Timestamp>,
     output: &Path,
     messages: Listener,
 ) -> Result<Exit, Failure> {
-    result.left.iter().for_each(|left| messages.complain(&plain(left)));
-    let (exit, trouble) = ended(result);
+    result.left.iter().for_each(|left| messages.report_error(&escape_unsafe(left)));
+    let (exit, trouble) = exit_of_run(result);
     if !result.bundle {
         let how = trouble.unwrap_or_else(|| format!("exit code {}", exit as u8));
         let message = format!("the run on {to} left no bundle ({how}); its output is shown above");
@@ -98,15 +102,15 @@ pub fn conclude(
     let started = started.unwrap_or(bundle.manifest.created);
     let target = RanOn {
         elapsed: elapsed.and_then(|elapsed| i64::try_from(elapsed).ok()).map(Nanos),
-        facts: facts(result),
+        facts: system_facts(result),
         failed: trouble.clone(),
         ..RanOn::new("ssh", to.to_string(), started)
     };
     let trouble = trouble.map(|why| returned::RunFailure { why, remedy: None });
-    returned::close(output, target, findings(result), trouble)
+    returned::close_bundle(output, target, connection_findings(result), trouble)
 }
 
-fn facts(result: &RemoteResult) -> Vec<(String, String)> {
+fn system_facts(result: &RemoteResult) -> Vec<(String, String)> {
     let system = &result.system;
     let facts = [
         ("host", &system.node),
@@ -118,30 +122,30 @@ fn facts(result: &RemoteResult) -> Vec<(String, String)> {
     facts.into_iter().map(|(what, is)| (what.to_owned(), is.clone())).collect()
 }
 
-fn findings(result: &RemoteResult) -> Vec<Finding> {
+fn connection_findings(result: &RemoteResult) -> Vec<Finding> {
     let message =
         "the connection was lost during the run and restored; the run continued meanwhile";
     let lost = Finding::new("connection-lost", Severity::Note, "system", message);
     let times = format!("{} times", result.lost);
-    (result.lost > 0).then(|| lost.evidence(times)).into_iter().collect()
+    (result.lost > 0).then(|| lost.with_evidence(times)).into_iter().collect()
 }
 
 /// The exit code of the run, and why it has none.
-fn ended(result: &RemoteResult) -> (Exit, Option<String>) {
+fn exit_of_run(result: &RemoteResult) -> (Exit, Option<String>) {
     match result.ended {
         RemoteEnd::Exit(code) => (returned::exit_of(code), None),
         RemoteEnd::Signal(number) => {
             (Exit::Failed, Some(format!("punctual was killed there by signal {number}")))
         }
         RemoteEnd::Died => {
-            let why = "it was killed there with its supervisor, or the system went down";
-            (Exit::Failed, Some(why.to_owned()))
+            let reason = "it was killed there with its supervisor, or the system went down";
+            (Exit::Failed, Some(reason.to_owned()))
         }
     }
 }
 
 /// As long as nothing runs there, the error is a refused request.
-pub fn failure(why: SshError) -> Failure {
+pub fn to_failure(why: SshError) -> Failure {
     match why.trouble {
         ErrorPlace::Lost | ErrorPlace::Gone | ErrorPlace::Local => Failure::failed(why),
         _ => Failure::refused(why),
@@ -149,8 +153,8 @@ pub fn failure(why: SshError) -> Failure {
 }
 
 /// Lines of another system, with control characters removed.
-fn lines(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).lines().map(|line| plain(line) + "\n").collect()
+fn plain_lines(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).lines().map(|line| escape_unsafe(line) + "\n").collect()
 }
 
 pub struct SshWatch {
@@ -168,33 +172,33 @@ impl SshWatch {
         Ok(SshWatch { messages, interrupts: SignalRequests::listen()?, unfinished: Vec::new() })
     }
 
-    fn line(&self, bytes: &[u8]) {
-        self.messages.say(&format!("{}\n", plain(&String::from_utf8_lossy(bytes))));
+    fn show_line(&self, bytes: &[u8]) {
+        self.messages.say(&format!("{}\n", escape_unsafe(&String::from_utf8_lossy(bytes))));
     }
 
     /// Shows a last line without a newline.
     pub fn finish(&mut self) {
         if !self.unfinished.is_empty() {
             let rest = std::mem::take(&mut self.unfinished);
-            self.line(&rest);
+            self.show_line(&rest);
         }
     }
 }
 
 impl ssh::RemoteWatch for SshWatch {
-    fn message(&mut self, bytes: &[u8]) {
+    fn show_message(&mut self, bytes: &[u8]) {
         self.unfinished.extend_from_slice(bytes);
         while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unfinished.drain(..=end).collect();
-            self.line(&line[..end]);
+            self.show_line(&line[..end]);
         }
         if self.unfinished.len() > LINE_MAX {
             self.finish();
         }
     }
 
-    fn note(&mut self, text: &str) {
-        self.messages.progress_of("ssh", &plain(text));
+    fn show_note(&mut self, text: &str) {
+        self.messages.progress_of("ssh", &escape_unsafe(text));
     }
 
     fn end_requested(&self) -> bool {

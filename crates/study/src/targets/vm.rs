@@ -9,13 +9,12 @@ mod progress;
 mod repeats;
 mod trouble;
 
-use super::parent;
+use super::parent_directory;
 use super::remote::{RemoteRun, Returned};
 use super::returned::{self, RunFailure};
 use crate::exact;
 use machine::ReadyMachine;
-pub(crate) use machine::preemption_word;
-pub use machine::{kernel, named};
+pub(crate) use machine::{find_kernel, plan_for_kernel, preemption_word};
 use progress::VmProgress;
 use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};
@@ -23,7 +22,7 @@ use punctual_lab::GuestResult;
 use punctual_plan::{Plan, VmPlan};
 use punctual_session::exit::{Exit, Failure};
 use punctual_session::interrupts::SignalRequests;
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use std::fs;
 use std::path::Path;
 
@@ -32,22 +31,24 @@ pub(crate) fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Returned, Fai
     let (options, messages) = (remote.options, remote.messages);
     let cpus: CpuSet = (0..vm.cpus as usize).collect();
     let (_, plan) = remote.asked.resolve_for(cpus.clone(), cpus.clone(), vm.memory.0, messages)?;
-    let plan = options.apply(plan, &cpus)?;
+    let plan = options.apply_to(plan, &cpus)?;
     if options.plan_only {
         return Ok(Returned::Plan { text: plan.describe(), exit: Exit::Done });
     }
     let interrupts = SignalRequests::listen()?;
     let progress = VmProgress::new(messages, options.repeat, plan.estimated_time());
-    progress.say("preparing");
+    progress.announce_step("preparing");
     // The results are in a directory beside the final one until complete: on the same file system,
     // so that a rename suffices.
-    let place = tempfile::Builder::new().prefix(".punctual-vm-").tempdir_in(parent(&remote.output));
+    let place = tempfile::Builder::new()
+        .prefix(".punctual-vm-")
+        .tempdir_in(parent_directory(&remote.output));
     let place = place.map_err(|why| {
         Failure::failed(format!("cannot create a directory for the results: {why}"))
     })?;
-    let machine = ReadyMachine::of(vm, &plan, remote, place.path())?;
+    let machine = ReadyMachine::from_plan(vm, &plan, remote, place.path())?;
     let started = jiff::Timestamp::now();
-    let runs = repeats::run(
+    let runs = repeats::run_repeats(
         &machine,
         options.repeat,
         options.exact,
@@ -55,13 +56,13 @@ pub(crate) fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Returned, Fai
         &progress,
         &interrupts,
     )?;
-    progress.end();
+    progress.clear_line();
     let run = VmRun { vm, plan: &plan, remote };
     let exit = run.bring_back(&machine, &runs[0].result, started, &runs[0].place)?;
     if options.exact {
         exact::write_seen(&remote.output, &runs[0].place)?;
     }
-    let exit = if runs.len() > 1 { repeats::compare(remote, &runs, exit)? } else { exit };
+    let exit = if runs.len() > 1 { repeats::compare_repeats(remote, &runs, exit)? } else { exit };
     Ok(Returned::Bundle(exit))
 }
 
@@ -81,28 +82,28 @@ impl VmRun<'_> {
         place: &Path,
     ) -> Result<Exit, Failure> {
         let output = &self.remote.output;
-        let came = place.join("bundle");
-        let trouble = trouble::trouble(result).map(|why| {
-            let remedy = trouble::remedy(&result.outcome, self.vm).map(str::to_owned);
+        let guest_bundle = place.join("bundle");
+        let trouble = trouble::guest_trouble(result).map(|why| {
+            let remedy = trouble::trouble_remedy(&result.outcome, self.vm).map(str::to_owned);
             RunFailure { why, remedy }
         });
-        let whole = Bundle::open(&came).ok();
+        let whole = Bundle::open(&guest_bundle).ok();
         if whole.is_none() && trouble.is_none() {
             return Err(self.not_started(result));
         }
         let environment =
-            whole.as_ref().and_then(|bundle| bundle.document("environment").ok().flatten());
+            whole.as_ref().and_then(|bundle| bundle.read_document("environment").ok().flatten());
         let target = machine.ran_on(
             result,
             started,
             Nanos(i64::try_from(result.elapsed.as_nanos()).unwrap_or(i64::MAX)),
             environment.as_ref(),
         );
-        let findings = findings::of(self.vm, result, environment.as_ref());
+        let findings = findings::machine_findings(self.vm, result, environment.as_ref());
         let exit = match whole {
             Some(_) => {
-                fs::rename(&came, output).map_err(|why| self.cannot_move(&why))?;
-                returned::close(output, target, findings, trouble)?
+                fs::rename(&guest_bundle, output).map_err(|why| self.cannot_move(&why))?;
+                returned::close_bundle(output, target, findings, trouble)?
             }
             None => {
                 let trouble = trouble.unwrap_or_default();
@@ -115,7 +116,7 @@ impl VmRun<'_> {
                 )?
             }
         };
-        self.keep(place, result)?;
+        self.keep_files(place, result)?;
         Ok(exit)
     }
 
@@ -138,7 +139,7 @@ impl VmRun<'_> {
 
     /// Keeps the console's log, the messages of the command there, and files that loads left in
     /// their directory.
-    fn keep(&self, place: &Path, result: &GuestResult) -> Result<(), Failure> {
+    fn keep_files(&self, place: &Path, result: &GuestResult) -> Result<(), Failure> {
         let output = &self.remote.output;
         let files = place.join("files");
         if fs::read_dir(&files).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -155,6 +156,6 @@ impl VmRun<'_> {
     }
 
     fn cannot_move(&self, why: &std::io::Error) -> Failure {
-        Failure::failed(format!("cannot write {}: {why}", shown(&self.remote.output)))
+        Failure::failed(format!("cannot write {}: {why}", display_path(&self.remote.output)))
     }
 }

@@ -3,11 +3,11 @@
 use super::boot::write_experiment;
 use super::directory::TuningSpec;
 use crate::baseline::not_comparable;
-use crate::process::{Process, nanos, own_run, why};
+use crate::process::{Process, failure_reason, own_run, to_nanos};
 use punctual_bundle::{Bundle, Member};
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
-use punctual_session::interrupts::{SignalRequests, interrupted};
+use punctual_session::interrupts::{SignalRequests, interruption_failure};
 use punctual_stats::tune::TuneFigure;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// A block that was measured.
 #[derive(Clone, PartialEq, Debug)]
-pub struct BlockMeasurement {
+pub(crate) struct BlockMeasurement {
     /// The figure in ns; `None` if it cannot be used.
     pub figure: Option<f64>,
     /// Why the figure cannot be used.
@@ -24,12 +24,12 @@ pub struct BlockMeasurement {
 }
 
 /// Measures blocks and waits: runs on this machine, or a simulated one in tests.
-pub trait BlockRunner {
+pub(crate) trait BlockRunner {
     /// Measures the block with this number, counted from 1. `on`: the settings in force.
     ///
     /// # Errors
     /// The tuning ends: it was interrupted, for example.
-    fn measure(&mut self, number: u64, on: &[bool]) -> Result<BlockMeasurement, Failure>;
+    fn measure_block(&mut self, number: u64, on: &[bool]) -> Result<BlockMeasurement, Failure>;
     /// Waits.
     ///
     /// # Errors
@@ -51,10 +51,10 @@ pub(crate) struct BlockRuns {
 }
 
 impl BlockRunner for BlockRuns {
-    fn measure(&mut self, number: u64, on: &[bool]) -> Result<BlockMeasurement, Failure> {
+    fn measure_block(&mut self, number: u64, on: &[bool]) -> Result<BlockMeasurement, Failure> {
         let bundle = self.place.join(format!("{number:05}"));
-        let log = Member::root(&self.place).join(format!("{number:05}.log"));
-        discard(&bundle);
+        let log = Member::from_root(&self.place).join(format!("{number:05}.log"));
+        discard_bundle(&bundle);
         let mut command = match &self.spec.guest {
             None => own_run(&bundle, &self.experiment),
             Some(_) => {
@@ -67,11 +67,11 @@ impl BlockRunner for BlockRuns {
             }
         };
         command.arg("--quiet");
-        let status = self.run(command, &bundle, &log)?;
+        let status = self.run_block(command, &bundle, &log)?;
         let read = self.read(&bundle, status, &log);
         // Only the figure is kept: an hour would be gigabytes.
         if read.is_ok() {
-            discard(&bundle);
+            discard_bundle(&bundle);
             let _ = log.remove();
             let _ = fs::remove_file(self.place.join(format!("{number:05}.toml")));
         }
@@ -83,7 +83,7 @@ impl BlockRunner for BlockRuns {
         let until = Instant::now() + time.to_std();
         while Instant::now() < until {
             if self.interrupts.end_requested() {
-                return Err(interrupted());
+                return Err(interruption_failure());
             }
             let left = until.saturating_duration_since(Instant::now());
             std::thread::sleep(left.min(Duration::from_millis(100)));
@@ -92,36 +92,41 @@ impl BlockRunner for BlockRuns {
     }
 
     fn elapsed(&self) -> Nanos {
-        nanos(self.began.elapsed())
+        to_nanos(self.began.elapsed())
     }
 }
 
 impl BlockRuns {
-    fn run(&self, command: Command, bundle: &Path, log: &Member) -> Result<ExitStatus, Failure> {
+    fn run_block(
+        &self,
+        command: Command,
+        bundle: &Path,
+        log: &Member,
+    ) -> Result<ExitStatus, Failure> {
         let file = File::create(log.path())
             .map_err(|why| Failure::failed(format!("cannot write {}: {why}", log.display())))?;
-        let mut process = Process::run(command, Some(file), None)?;
-        let status = process.wait(&|| self.interrupts.end_requested(), Duration::MAX)?;
+        let mut process = Process::start_run(command, Some(file), None)?;
+        let status = process.wait_for_end(&|| self.interrupts.end_requested(), Duration::MAX)?;
         match status.filter(|_| !process.was_asked()) {
             Some(status) => Ok(status),
             None => {
-                discard(bundle);
-                Err(interrupted())
+                discard_bundle(bundle);
+                Err(interruption_failure())
             }
         }
     }
 
     fn read(&self, bundle: &Path, status: ExitStatus, log: &Member) -> Result<f64, String> {
-        let mut bundle = Bundle::open(bundle).map_err(|_| why(status, log))?;
-        let summary = punctual_stats::summarize(&bundle);
+        let mut bundle = Bundle::open(bundle).map_err(|_| failure_reason(status, log))?;
+        let summary = punctual_stats::summarize_bundle(&bundle);
         if let Some(why) = not_comparable(&summary) {
             return Err(why);
         }
-        self.figure.of(&mut bundle)
+        self.figure.read_figure(&mut bundle)
     }
 }
 
 /// Removes a bundle. The next run finds one that cannot be removed, and overwrites nothing.
-fn discard(bundle: &Path) {
+fn discard_bundle(bundle: &Path) {
     let _ = fs::remove_dir_all(bundle);
 }

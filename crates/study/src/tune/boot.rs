@@ -38,7 +38,7 @@ const PARAMETERS: [BootParameter; 15] = [
 ];
 
 /// The parameters to try; with CPUs to keep free and others beside them, also those that move work.
-pub fn offer(kept_free: Option<&CpuSet>, all: &CpuSet) -> Offer {
+pub(crate) fn offer_parameters(kept_free: Option<&CpuSet>, all: &CpuSet) -> Offer {
     let mut offer = Offer::default();
     let setting = |name: &str, words: String, why: &str| Setting {
         name: name.to_owned(),
@@ -50,15 +50,15 @@ pub fn offer(kept_free: Option<&CpuSet>, all: &CpuSet) -> Offer {
     for (name, words, why) in PARAMETERS {
         offer.settings.push(setting(name, words.to_owned(), why));
     }
-    let (Some(cpus), Some(first)) = (kept_free, kept_free.and_then(CpuSet::first)) else {
+    let (Some(cpus), Some(first)) = (kept_free, kept_free.and_then(CpuSet::first_cpu)) else {
         return offer;
     };
-    let others = all.difference(cpus);
+    let other_cpus = all.difference(cpus);
     let further = [
         ("isolated-cpus", format!("isolcpus={cpus}"), "the scheduler moves no task there"),
         ("no-tick", format!("nohz_full={cpus}"), "no tick where one task runs alone"),
         ("callbacks-elsewhere", format!("rcu_nocbs={cpus}"), "RCU callbacks run elsewhere"),
-        ("interrupts-elsewhere", format!("irqaffinity={others}"), "interrupts go elsewhere"),
+        ("interrupts-elsewhere", format!("irqaffinity={other_cpus}"), "interrupts go elsewhere"),
     ];
     // The first CPU keeps the time for all others.
     let kept = further.into_iter().filter(|(name, ..)| *name != "no-tick" || first != 0);
@@ -67,7 +67,7 @@ pub fn offer(kept_free: Option<&CpuSet>, all: &CpuSet) -> Offer {
 }
 
 /// The name of a virtual machine, as `vm:6.12-rt`.
-pub fn name(vm: &VmPlan) -> String {
+pub fn machine_name(vm: &VmPlan) -> String {
     match &vm.kernel {
         KernelChoice::Named(name) => format!("vm:{name}"),
         KernelChoice::Image { image, .. } => format!("vm:{}", image.display()),
@@ -97,21 +97,21 @@ mod tests {
         let words = |offer: Offer| -> Vec<String> {
             offer.settings.into_iter().map(|setting| setting.boot).collect()
         };
-        let one = words(offer(None, &cpus("0")));
+        let one = words(offer_parameters(None, &cpus("0")));
         assert!(!one.iter().any(|words| words.starts_with("isolcpus")), "{one:?}");
-        let two = words(offer(Some(&cpus("1")), &cpus("0-1")));
+        let two = words(offer_parameters(Some(&cpus("1")), &cpus("0-1")));
         for word in ["isolcpus=1", "nohz_full=1", "rcu_nocbs=1", "irqaffinity=0"] {
             assert!(two.iter().any(|words| words == word), "{word}: {two:?}");
         }
-        let first = words(offer(Some(&cpus("0")), &cpus("0-1")));
+        let first = words(offer_parameters(Some(&cpus("0")), &cpus("0-1")));
         assert!(!first.iter().any(|words| words.starts_with("nohz_full")), "{first:?}");
     }
 
     /// Two values of one parameter exclude each other; two parameters do not.
     #[test]
     fn values_of_one_parameter_exclude_each_other() {
-        let all = offer(None, &"0".parse().expect("a list")).settings;
-        let candidates = Setting::candidates(&all);
+        let all = offer_parameters(None, &"0".parse().expect("a list")).settings;
+        let candidates = Setting::to_candidates(&all);
         let excluded: Vec<usize> =
             candidates.iter().map(|candidate| candidate.excludes.len()).collect();
         assert_eq!(excluded.iter().filter(|n| **n == 3).count(), 4, "{excluded:?}");

@@ -7,7 +7,7 @@ use punctual_bundle::Member;
 use punctual_bundle::tune::{BlockRecord, NotTried, SCHEMA, TuningDocument};
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_stats::tune::{BlockRequest, MeasuredBlock, TuneStep, Tuning, TuningOptions};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -50,12 +50,12 @@ pub struct TuningSpec {
 
 impl TuningSpec {
     /// The version of a new tuning; the caller fills in the request.
-    pub fn version() -> u32 {
+    pub(crate) fn current_version() -> u32 {
         SPEC
     }
 
     /// The options of the experiment.
-    pub fn options(&self) -> TuningOptions {
+    pub fn tuning_options(&self) -> TuningOptions {
         TuningOptions {
             within: self.within,
             block: self.block,
@@ -71,7 +71,7 @@ impl TuningSpec {
     }
 
     /// The names of the settings that are on.
-    pub fn names(&self, on: &[bool]) -> Vec<String> {
+    pub(crate) fn enabled_names(&self, on: &[bool]) -> Vec<String> {
         let set = self.settings.iter().zip(on).filter(|(_, on)| **on);
         set.map(|(setting, _)| setting.name.clone()).collect()
     }
@@ -81,7 +81,7 @@ impl TuningSpec {
 pub struct TuneDirectory(Store);
 
 fn cannot_use(path: &Path, why: &dyn std::fmt::Display) -> Failure {
-    Failure::refused(format!("cannot use {}: {why}", shown(path)))
+    Failure::refused(format!("cannot use {}: {why}", display_path(path)))
 }
 
 impl TuneDirectory {
@@ -98,12 +98,12 @@ impl TuneDirectory {
             return Err(Failure::refused(format!(
                 "{0} exists: go on with it by `punctual tune --resume {0}`, or name another with \
                  --output",
-                shown(path)
+                display_path(path)
             )));
         }
         fs::create_dir_all(path.join(RUNS)).map_err(|why| cannot_use(path, &why))?;
-        let directory = TuneDirectory::lock(path)?;
-        directory.0.replace(EXPERIMENT, experiment)?;
+        let directory = TuneDirectory::open_locked(path)?;
+        directory.0.replace_file(EXPERIMENT, experiment)?;
         directory.0.write(REQUEST, spec)?;
         Ok(directory)
     }
@@ -114,20 +114,20 @@ impl TuneDirectory {
     /// There is no such directory, it is of another version, or another process uses it.
     pub fn open(path: &Path) -> Result<(TuneDirectory, TuningSpec), Failure> {
         let spec = read_spec(path)?;
-        Ok((TuneDirectory::lock(path)?, spec))
+        Ok((TuneDirectory::open_locked(path)?, spec))
     }
 
-    fn lock(path: &Path) -> Result<TuneDirectory, Failure> {
-        Store::hold(path, LOCK, "another punctual is tuning in it")
+    fn open_locked(path: &Path) -> Result<TuneDirectory, Failure> {
+        Store::open_locked(path, LOCK, "another punctual is tuning in it")
             .map(TuneDirectory)
             .map_err(|why| cannot_use(path, &why))
     }
 
-    pub fn experiment(&self) -> PathBuf {
+    pub(crate) fn experiment_path(&self) -> PathBuf {
         self.0.path().join(EXPERIMENT)
     }
 
-    pub fn runs(&self) -> PathBuf {
+    pub(crate) fn runs_directory(&self) -> PathBuf {
         self.0.path().join(RUNS)
     }
 
@@ -135,8 +135,8 @@ impl TuneDirectory {
     ///
     /// # Errors
     /// The block cannot be written.
-    pub fn keep(&self, block: &BlockRecord) -> Result<(), Failure> {
-        self.0.append(BLOCKS, block)
+    pub fn append_block(&self, block: &BlockRecord) -> Result<(), Failure> {
+        self.0.append_record(BLOCKS, block)
     }
 
     /// Stores the findings so far.
@@ -152,36 +152,39 @@ impl TuneDirectory {
     ///
     /// # Errors
     /// The blocks do not match the request.
-    pub fn replay(&self, spec: &TuningSpec) -> Result<(Vec<BlockRecord>, Tuning), Failure> {
+    pub(crate) fn replay_blocks(
+        &self,
+        spec: &TuningSpec,
+    ) -> Result<(Vec<BlockRecord>, Tuning), Failure> {
         let cannot = |why: &dyn std::fmt::Display| cannot_use(self.0.path(), why);
-        let blocks: Vec<BlockRecord> = self.0.records(BLOCKS).map_err(|why| cannot(&why))?;
-        let candidates = Setting::candidates(&spec.settings);
-        let mut tuning = Tuning::new(candidates, spec.options());
+        let blocks: Vec<BlockRecord> = self.0.read_records(BLOCKS).map_err(|why| cannot(&why))?;
+        let candidates = Setting::to_candidates(&spec.settings);
+        let mut tuning = Tuning::new(candidates, spec.tuning_options());
         for block in &blocks {
             let is_next = match tuning.next() {
                 TuneStep::Measure(next) => is_of(block, next, spec),
                 TuneStep::Done(_) => false,
             };
             if !is_next {
-                let why = format!("block {} is not one that was asked for", block.number);
-                return Err(cannot(&why));
+                let message = format!("block {} is not one that was asked for", block.number);
+                return Err(cannot(&message));
             }
             let BlockRecord { figure, elapsed, .. } = *block;
-            tuning.record(MeasuredBlock { figure, elapsed });
+            tuning.record_block(MeasuredBlock { figure, elapsed });
         }
         Ok((blocks, tuning))
     }
 }
 
 fn is_of(block: &BlockRecord, request: &BlockRequest, spec: &TuningSpec) -> bool {
-    block.purpose == request.purpose.word() && block.on == spec.names(&request.on)
+    block.purpose == request.purpose.word() && block.on == spec.enabled_names(&request.on)
 }
 
 fn read_spec(path: &Path) -> Result<TuningSpec, Failure> {
-    let member = Member::root(path).join(REQUEST);
-    let spec: TuningSpec = member
-        .read_json()
-        .map_err(|why| Failure::refused(format!("{} holds no tuning: {why}", shown(path))))?;
+    let member = Member::from_root(path).join(REQUEST);
+    let spec: TuningSpec = member.read_json().map_err(|why| {
+        Failure::refused(format!("{} holds no tuning: {why}", display_path(path)))
+    })?;
     match spec.version == SPEC {
         true => Ok(spec),
         false => Err(cannot_use(path, &"it was made by another version of punctual")),
@@ -192,10 +195,10 @@ fn read_spec(path: &Path) -> Result<TuningSpec, Failure> {
 ///
 /// # Errors
 /// The directory has no findings yet, or they are of another version.
-pub fn found(path: &Path) -> Result<TuningDocument, Failure> {
-    let member = Member::root(path).join(DOCUMENT);
+pub fn read_findings(path: &Path) -> Result<TuningDocument, Failure> {
+    let member = Member::from_root(path).join(DOCUMENT);
     let document: TuningDocument = member.read_json().map_err(|why| {
-        Failure::refused(format!("{} holds nothing that was found: {why}", shown(path)))
+        Failure::refused(format!("{} holds nothing that was found: {why}", display_path(path)))
     })?;
     match document.schema == SCHEMA {
         true => Ok(document),

@@ -1,16 +1,16 @@
 //! The settings that this machine offers: the unsatisfied rules of `check` with a fix at run time,
 //! and the tweaks of `isolate`, as far as they would change something.
 
-use super::setting::{OF_ISOLATE, Setting, traits};
+use super::setting::{OF_ISOLATE, Setting, traits_of_setting};
 use punctual_bundle::tune::NotTried;
 use punctual_core::CpuSet;
-use punctual_core::words::{nearest, suggestion};
+use punctual_core::words::{format_suggestion, nearest_word};
 use punctual_host::check::{self, Context, RuleResult, RuleVerdict};
 use punctual_host::files::Files;
 use punctual_host::isolate::tweaks::{self, Draft, Tweak};
 use punctual_host::isolate::{MachineSplit, PartitionRequest, TargetCpus};
 use punctual_host::journal::record::KernelWrite;
-use punctual_host::journal::value::{meaning, same};
+use punctual_host::journal::value::{is_same_value, normalize_value};
 use punctual_session::exit::Failure;
 use serde::{Deserialize, Serialize};
 
@@ -31,10 +31,10 @@ pub struct SettingChoice {
 }
 
 /// The machine's offer to keep these CPUs free; without CPUs, settings of no CPU in particular.
-pub fn offer(files: &dyn Files, cpus: Option<&CpuSet>) -> Offer {
+pub(crate) fn offer_settings(files: &dyn Files, cpus: Option<&CpuSet>) -> Offer {
     let mut offer = Offer::default();
     let context = Context::new(files, cpus.cloned());
-    for result in check::run(&context) {
+    for result in check::evaluate_all(&context) {
         if !matches!(result.verdict, RuleVerdict::Ok | RuleVerdict::Unknown)
             && !result.writes.is_empty()
         {
@@ -43,19 +43,21 @@ pub fn offer(files: &dyn Files, cpus: Option<&CpuSet>) -> Offer {
         }
     }
     let request = cpus.map(|cpus| PartitionRequest::new(TargetCpus::Cpus(cpus.clone())));
-    match request.map(|request| MachineSplit::survey(files, &request)) {
+    match request.map(|request| MachineSplit::survey_machine(files, &request)) {
         Some(Ok(machine)) => {
             let kept = |tweak: &&Tweak| {
                 // These tweaks are parts of a partition, which a tuning does not make.
                 ![tweaks::LOAD_BALANCE, tweaks::REPLUG].contains(&tweak.name)
             };
-            tweaks::all().filter(kept).for_each(|tweak| offer.add_tweak(files, &machine, tweak));
+            tweaks::all_tweaks()
+                .filter(kept)
+                .for_each(|tweak| offer.add_tweak(files, &machine, tweak));
         }
         Some(Err(why)) => offer.leave_out("settings of isolate", why.to_string()),
         None => {
-            let why = "they keep CPUs free, and no CPU is left beside those that are measured: \
+            let reason = "they keep CPUs free, and no CPU is left beside those that are measured: \
                        name some with --cpus";
-            offer.leave_out("settings of isolate", why.to_owned());
+            offer.leave_out("settings of isolate", reason.to_owned());
         }
     }
     offer
@@ -63,7 +65,7 @@ pub fn offer(files: &dyn Files, cpus: Option<&CpuSet>) -> Offer {
 
 fn of_rule(files: &dyn Files, result: RuleResult) -> Setting {
     let write = |write: check::FixWrite| {
-        let old = files.read(&write.path).map(|text| meaning(&text)).unwrap_or_default();
+        let old = files.read(&write.path).map(|text| normalize_value(&text)).unwrap_or_default();
         KernelWrite::new(&write.path, old, &write.value)
     };
     Setting {
@@ -83,11 +85,11 @@ impl Offer {
     /// Adds a setting, merging equal ones. CPUs that share a clock share its file: it is written
     /// once.
     fn add(&mut self, mut setting: Setting) {
-        let mut seen: Vec<(String, String)> = Vec::new();
+        let mut known_writes: Vec<(String, String)> = Vec::new();
         setting.writes.retain(|write| {
             let one = (write.path.clone(), write.new.clone());
-            let is_new = !same(&write.old, &write.new) && !seen.contains(&one);
-            seen.push(one);
+            let is_new = !is_same_value(&write.old, &write.new) && !known_writes.contains(&one);
+            known_writes.push(one);
             is_new
         });
         if setting.writes.is_empty() {
@@ -95,7 +97,10 @@ impl Offer {
         }
         let does_same = |other: &Setting| {
             let written = |write: &KernelWrite| {
-                other.writes.iter().any(|of| of.path == write.path && same(&of.new, &write.new))
+                other
+                    .writes
+                    .iter()
+                    .any(|of| of.path == write.path && is_same_value(&of.new, &write.new))
             };
             setting.writes.len() == other.writes.len() && setting.writes.iter().all(written)
         };
@@ -105,8 +110,8 @@ impl Offer {
                 self.settings[place].writes = setting.writes;
             }
             Some(place) => {
-                let why = format!("the same as {}", self.settings[place].name);
-                self.leave_out(&setting.name.clone(), why);
+                let reason = format!("the same as {}", self.settings[place].name);
+                self.leave_out(&setting.name.clone(), reason);
             }
             None => {
                 // A rule and a tweak of one name with different values are two settings.
@@ -125,9 +130,9 @@ impl Offer {
         }
         let writes: Vec<KernelWrite> = draft.writes.into_iter().map(|(_, write)| write).collect();
         if writes.is_empty() {
-            let why = draft.skipped.first().cloned();
-            let why = why.unwrap_or_else(|| "it is so already".to_owned());
-            return self.leave_out(tweak.name, why);
+            let skip_reason = draft.skipped.first().cloned();
+            let reason = skip_reason.unwrap_or_else(|| "it is so already".to_owned());
+            return self.leave_out(tweak.name, reason);
         }
         self.add(Setting {
             name: tweak.name.to_owned(),
@@ -142,22 +147,23 @@ impl Offer {
     ///
     /// # Errors
     /// A name is not a setting here.
-    pub fn choose(&mut self, choice: &SettingChoice) -> Result<(), Failure> {
+    pub fn apply_choice(&mut self, choice: &SettingChoice) -> Result<(), Failure> {
         for name in choice.only.iter().chain(&choice.without) {
             if self.settings.iter().any(|setting| setting.name == *name) {
                 continue;
             }
-            let known = self.left_out.iter().find(|left| left.name == *name);
-            let why = match known {
+            let omitted_setting = self.left_out.iter().find(|left| left.name == *name);
+            let reason = match omitted_setting {
                 Some(left) => format!("it is left out: {}", left.why),
                 None => {
                     let names = self.settings.iter().map(|setting| setting.name.as_str());
-                    let near = suggestion(nearest(name, names));
+                    let near = format_suggestion(nearest_word(name, names));
                     format!("this machine offers no such setting{near}")
                 }
             };
             return Err(Failure::refused(format!(
-                "`{name}` cannot be tried: {why}\nhelp: `punctual tune --list` shows what there is"
+                "`{name}` cannot be tried: {reason}\nhelp: `punctual tune --list` shows what \
+                 there is"
             )));
         }
         let SettingChoice { only, without } = choice;
@@ -168,9 +174,9 @@ impl Offer {
                 self.leave_out(&name, "--without".to_owned());
             } else if !only.is_empty() && !only.contains(&name) {
                 self.leave_out(&name, "not named by --only".to_owned());
-            } else if only.is_empty() && traits(&name).only_named {
-                let why = "it takes a protection away: tried only where --only names it";
-                self.leave_out(&name, why.to_owned());
+            } else if only.is_empty() && traits_of_setting(&name).only_named {
+                let reason = "it takes a protection away: tried only where --only names it";
+                self.leave_out(&name, reason.to_owned());
             } else {
                 kept.push(setting);
             }

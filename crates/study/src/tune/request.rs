@@ -2,13 +2,13 @@
 
 use super::boot;
 use super::directory::TuningSpec;
-use super::offer::{Offer, SettingChoice, offer};
-use punctual_core::format::{counted, span};
+use super::offer::{Offer, SettingChoice, offer_settings};
+use punctual_core::format::{count_with_noun, span_text};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::parse_cpus_on;
 use punctual_plan::overrides;
-use punctual_plan::text::quoted;
+use punctual_plan::text::quote_toml;
 use punctual_plan::{Plan, TargetPlan, VmPlan};
 use punctual_session::command;
 use punctual_session::exit::Failure;
@@ -57,17 +57,17 @@ pub struct PlannedTuning {
 ///
 /// # Errors
 /// The errors in the request.
-pub fn planned(options: &TuneRequest, messages: Listener) -> Result<PlannedTuning, Failure> {
+pub fn plan_tuning(options: &TuneRequest, messages: Listener) -> Result<PlannedTuning, Failure> {
     let figure = TuneFigure::parse(&options.figure)
         .map_err(|why| Failure::refused(format!("--require: {why}")))?;
-    let asked = experiment(options)?;
-    let guest = guest(&asked)?;
-    let files = Root::system();
+    let tuned_experiment = experiment_request(options)?;
+    let guest = guest_of_request(&tuned_experiment)?;
+    let files = Root::from_system();
     let (_, plan) = match &guest {
-        None => asked.resolve(messages)?,
+        None => tuned_experiment.resolve(messages)?,
         Some(vm) => {
-            let all = guest_cpus(vm);
-            asked.resolve_for(all.clone(), all, vm.memory.0, messages)?
+            let all_cpus = guest_cpus(vm);
+            tuned_experiment.resolve_for(all_cpus.clone(), all_cpus, vm.memory.0, messages)?
         }
     };
     let block = plan.estimated_time().ok_or_else(|| {
@@ -81,13 +81,13 @@ pub fn planned(options: &TuneRequest, messages: Listener) -> Result<PlannedTunin
         None => measured_alone(&plan, &online),
     };
     let mut offered = match &guest {
-        None => offer(&files, cpus.as_ref()),
-        Some(_) => boot::offer(cpus.as_ref(), &online),
+        None => offer_settings(&files, cpus.as_ref()),
+        Some(_) => boot::offer_parameters(cpus.as_ref(), &online),
     };
-    offered.choose(&options.choice)?;
+    offered.apply_choice(&options.choice)?;
     let has_bound = options.figure.contains(['<', '>', '=']);
     let spec = TuningSpec {
-        version: TuningSpec::version(),
+        version: TuningSpec::current_version(),
         experiment: plan.name.clone(),
         figure: figure.text().to_owned(),
         require: has_bound.then(|| options.figure.clone()),
@@ -99,29 +99,30 @@ pub fn planned(options: &TuneRequest, messages: Listener) -> Result<PlannedTunin
             // The guest's release is known once it has booted.
             Some(_) => None,
         },
-        guest: guest.as_ref().map(boot::name),
+        guest: guest.as_ref().map(boot::machine_name),
         settings: offered.settings,
         left_out: offered.left_out,
     };
     check_time(&spec)?;
     // The file with the target of the command line, resolved for it.
-    let experiment = if spec.guest.is_some() { plan.to_toml().into_bytes() } else { asked.bytes };
+    let experiment =
+        if spec.guest.is_some() { plan.to_toml().into_bytes() } else { tuned_experiment.bytes };
     Ok(PlannedTuning { experiment, spec })
 }
 
 /// Refuses a duration in which nothing can be tried.
 pub(super) fn check_time(spec: &TuningSpec) -> Result<(), Failure> {
-    let least = least_time(&spec.options(), spec.settings.len());
-    if spec.settings.is_empty() || spec.within >= least {
+    let needed_time = least_time(&spec.tuning_options(), spec.settings.len());
+    if spec.settings.is_empty() || spec.within >= needed_time {
         return Ok(());
     }
     Err(Failure::refused(format!(
         "in {} nothing can be tried: {} in blocks of {} need {} at least; give that --duration, \
          shorter blocks (--block), or fewer settings (--only)",
-        span(spec.within),
-        counted(spec.settings.len() as u64, "setting"),
-        span(spec.block),
-        span(least),
+        span_text(spec.within),
+        count_with_noun(spec.settings.len() as u64, "setting"),
+        span_text(spec.block),
+        span_text(needed_time),
     )))
 }
 
@@ -129,21 +130,22 @@ pub(super) fn check_time(spec: &TuningSpec) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The errors in the CPUs or the target.
-pub fn offered(cpus: Option<&str>, target: Option<&str>) -> Result<Offer, Failure> {
-    let files = Root::system();
-    let mut asked = request::ExperimentRequest::of_plain_text(Path::new("--list"), Vec::new());
-    asked.target = target.map(str::to_owned);
-    let guest = guest(&asked)?;
+pub fn offer_all_settings(cpus: Option<&str>, target: Option<&str>) -> Result<Offer, Failure> {
+    let files = Root::from_system();
+    let mut target_request =
+        request::ExperimentRequest::of_plain_text(Path::new("--list"), Vec::new());
+    target_request.target = target.map(str::to_owned);
+    let guest = guest_of_request(&target_request)?;
     let cpus = cpus.map(|text| cpus_of(&files, text, guest.as_ref())).transpose()?;
     Ok(match &guest {
-        None => offer(&files, cpus.as_ref()),
-        Some(vm) => boot::offer(cpus.as_ref(), &guest_cpus(vm)),
+        None => offer_settings(&files, cpus.as_ref()),
+        Some(vm) => boot::offer_parameters(cpus.as_ref(), &guest_cpus(vm)),
     })
 }
 
 /// The target virtual machine, if it is one.
-fn guest(asked: &request::ExperimentRequest) -> Result<Option<VmPlan>, Failure> {
-    match asked.target()? {
+fn guest_of_request(asked: &request::ExperimentRequest) -> Result<Option<VmPlan>, Failure> {
+    match asked.target_plan()? {
         TargetPlan::Host => Ok(None),
         TargetPlan::Vm(vm) => Ok(Some(vm)),
         TargetPlan::Ssh(_) => Err(Failure::refused(
@@ -165,7 +167,7 @@ fn cpus_on(guest: Option<&VmPlan>) -> Result<CpuSet, Failure> {
     guest.map_or_else(online_cpus, |vm| Ok(guest_cpus(vm)))
 }
 
-fn experiment(options: &TuneRequest) -> Result<request::ExperimentRequest, Failure> {
+fn experiment_request(options: &TuneRequest) -> Result<request::ExperimentRequest, Failure> {
     let (path, bytes, usual) = match &options.source {
         BlockSource::File(path) if path.extension().is_some_and(|ending| ending == "cfg") => {
             return Err(Failure::refused(
@@ -174,32 +176,33 @@ fn experiment(options: &TuneRequest) -> Result<request::ExperimentRequest, Failu
         }
         BlockSource::File(path) => (path.clone(), request::read(path)?, None),
         BlockSource::Command(words) => {
-            let path = PathBuf::from(format!("{}.toml", command::name(words)));
+            let path = PathBuf::from(format!("{}.toml", command::bundle_name(words)));
             (path, of_command(words)?.into_bytes(), Some(BLOCK))
         }
     };
-    let mut asked = request::ExperimentRequest::of_plain_text(&path, bytes);
-    asked.target = options.target.clone();
+    let mut block_request = request::ExperimentRequest::of_plain_text(&path, bytes);
+    block_request.target = options.target.clone();
     if let Some(block) = options.block.or(usual) {
-        let duration = ("duration".to_owned(), quoted(&block.to_string()));
-        asked.bytes =
-            overrides::apply(&asked.path, &asked.bytes, &[duration]).map_err(Failure::refused)?;
+        let duration = ("duration".to_owned(), quote_toml(&block.to_string()));
+        block_request.bytes =
+            overrides::apply_overrides(&block_request.path, &block_request.bytes, &[duration])
+                .map_err(Failure::refused)?;
     }
-    Ok(asked)
+    Ok(block_request)
 }
 
 /// An experiment of a program under its normal conditions: without a request on idle states.
 fn of_command(words: &[String]) -> Result<String, Failure> {
-    let line = shell_words::join(absolute(words.to_vec())?);
+    let line = shell_words::join(make_absolute(words.to_vec())?);
     Ok(format!(
         "[experiment]\ndma_latency = \"leave\"\n\n[[measure]]\nkind = \"program\"\ncommand = {}\n",
-        quoted(&line)
+        quote_toml(&line)
     ))
 }
 
 /// A command line whose program is found even if the tuning is resumed in another directory.
-fn absolute(mut words: Vec<String>) -> Result<Vec<String>, Failure> {
-    let program = command::find(&words)?;
+fn make_absolute(mut words: Vec<String>) -> Result<Vec<String>, Failure> {
+    let program = command::find_command(&words)?;
     if let (Some(program), Some(first)) = (program, words.first_mut())
         && first.contains('/')
     {

@@ -2,7 +2,7 @@
 
 use super::blocks::{BlockMeasurement, BlockRunner, BlockRuns};
 use super::directory::{TuneDirectory, TuningSpec};
-use super::setting::{differences, snapshot};
+use super::setting::{format_differences, snapshot_files};
 use punctual_bundle::tune::{BlockRecord, NotTried, TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_core::format;
@@ -10,12 +10,12 @@ use punctual_host::files::{Files, Root};
 use punctual_host::isolate::check_rights;
 use punctual_host::journal;
 use punctual_host::journal::record::ChangePurpose;
-use punctual_session::changes::{MachineChanges, refusal};
+use punctual_session::changes::{MachineChanges, refusal_reason};
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::Listener;
 use punctual_stats::tune::{
-    BlockRequest, MeasuredBlock, TunableMachine, TuneFigure, Tuning, conduct, required,
+    BlockRequest, MeasuredBlock, TunableMachine, TuneFigure, Tuning, run_tuning, tuned_requirement,
 };
 use std::path::Path;
 use std::time::Instant;
@@ -34,14 +34,14 @@ pub struct TuneResult {
 ///
 /// # Errors
 /// The tuning cannot begin. Nothing is changed then, or all changes are reverted.
-pub fn begin(
+pub fn begin_tuning(
     place: &Path,
     experiment: &[u8],
     spec: TuningSpec,
     messages: Listener,
 ) -> Result<TuneResult, Failure> {
     let interrupts = SignalRequests::listen()?;
-    let (files, store) = (Root::system(), journal::JournalDirectory::system());
+    let (files, store) = (Root::from_system(), journal::JournalDirectory::from_system());
     if spec.guest.is_some() {
         let directory = TuneDirectory::create(place, experiment, &spec)?;
         return with_runs(None, &directory, &spec, interrupts, messages);
@@ -57,8 +57,11 @@ pub fn begin(
 ///
 /// # Errors
 /// There is no tuning, or the machine has changed.
-pub fn resume(place: &Path, messages: Listener) -> Result<(TuningSpec, TuneResult), Failure> {
-    let (files, store) = (Root::system(), journal::JournalDirectory::system());
+pub fn resume_tuning(
+    place: &Path,
+    messages: Listener,
+) -> Result<(TuningSpec, TuneResult), Failure> {
+    let (files, store) = (Root::from_system(), journal::JournalDirectory::from_system());
     let (directory, spec) = TuneDirectory::open(place)?;
     if spec.guest.is_none() {
         check_rights(&files).map_err(Failure::refused)?;
@@ -78,14 +81,14 @@ fn with_runs(
     messages: Listener,
 ) -> Result<TuneResult, Failure> {
     let mut runs = BlockRuns {
-        experiment: directory.experiment(),
-        place: directory.runs(),
+        experiment: directory.experiment_path(),
+        place: directory.runs_directory(),
         figure: TuneFigure::parse(&spec.figure).map_err(Failure::refused)?,
         spec: spec.clone(),
         interrupts,
         began: Instant::now(),
     };
-    tune(changes, directory, spec, &mut runs, messages)
+    tune_machine(changes, directory, spec, &mut runs, messages)
 }
 
 /// Applies and reverts each setting once: writes that the kernel refuses are left out, and a
@@ -97,42 +100,44 @@ pub(crate) fn tried_once(
     changes: &MachineChanges,
     mut spec: TuningSpec,
 ) -> Result<TuningSpec, Failure> {
-    changes.restore()?;
-    let before = snapshot(changes.files, &spec.settings);
+    changes.restore_settings()?;
+    let before = snapshot_files(changes.files, &spec.settings);
     let mut kept = Vec::new();
     for mut setting in std::mem::take(&mut spec.settings) {
-        let results = changes.set(&setting.steps().collect::<Vec<_>>());
-        changes.restore()?;
+        let results = changes.apply_writes(&setting.named_writes().collect::<Vec<_>>());
+        changes.restore_settings()?;
         let results = results?;
-        let refused: Vec<String> = results.iter().filter_map(refusal).collect();
+        let refused: Vec<String> = results.iter().filter_map(refusal_reason).collect();
         let mut results = results.iter();
-        setting.writes.retain(|_| results.next().is_some_and(|result| refusal(result).is_none()));
+        setting
+            .writes
+            .retain(|_| results.next().is_some_and(|result| refusal_reason(result).is_none()));
         match setting.writes.is_empty() {
             false => kept.push(setting),
             true => {
-                let why = refused.into_iter().next();
-                let why = why.unwrap_or_else(|| "it changes nothing".to_owned());
-                spec.left_out.push(NotTried { name: setting.name, why });
+                let first_refusal = refused.into_iter().next();
+                let reason = first_refusal.unwrap_or_else(|| "it changes nothing".to_owned());
+                spec.left_out.push(NotTried { name: setting.name, why: reason });
             }
         }
     }
     spec.settings = kept;
-    unchanged(changes.files, &before, &spec)?;
+    check_unchanged(changes.files, &before, &spec)?;
     if spec.settings.is_empty() {
         return Err(Failure::refused("no setting is left to try: see `punctual tune --list`"));
     }
     Ok(spec)
 }
 
-fn unchanged(
+fn check_unchanged(
     files: &dyn Files,
     before: &[journal::record::FileValue],
     spec: &TuningSpec,
 ) -> Result<(), Failure> {
-    let after = snapshot(files, &spec.settings);
+    let after = snapshot_files(files, &spec.settings);
     let is_kept = |file: &&journal::record::FileValue| after.iter().any(|of| of.path == file.path);
     let before: Vec<_> = before.iter().filter(is_kept).cloned().collect();
-    let changed = differences(&before, &after);
+    let changed = format_differences(&before, &after);
     match changed.is_empty() {
         true => Ok(()),
         false => Err(Failure::failed(format!(
@@ -145,15 +150,15 @@ fn unchanged(
 /// The contents of the settings' files at the time of the request.
 fn as_asked(spec: &TuningSpec) -> Vec<journal::record::FileValue> {
     let writes = spec.settings.iter().flat_map(|setting| &setting.writes);
-    let mut all: Vec<_> = writes
+    let mut file_values: Vec<_> = writes
         .map(|write| journal::record::FileValue {
             path: write.path.clone(),
             value: write.old.clone(),
         })
         .collect();
-    all.sort_by(|a, b| a.path.cmp(&b.path));
-    all.dedup_by(|a, b| a.path == b.path);
-    all
+    file_values.sort_by(|a, b| a.path.cmp(&b.path));
+    file_values.dedup_by(|a, b| a.path == b.path);
+    file_values
 }
 
 /// Runs the tuning on a machine that measures blocks. However it ends, the settings are reverted;
@@ -162,7 +167,7 @@ fn as_asked(spec: &TuningSpec) -> Vec<journal::record::FileValue> {
 ///
 /// # Errors
 /// The tuning cannot begin, or the settings cannot be reverted.
-pub fn tune(
+pub(crate) fn tune_machine(
     changes: Option<&MachineChanges>,
     directory: &TuneDirectory,
     spec: &TuningSpec,
@@ -171,10 +176,12 @@ pub fn tune(
 ) -> Result<TuneResult, Failure> {
     let restore = || {
         let Some(changes) = changes else { return Ok(()) };
-        changes.restore().and_then(|()| unchanged(changes.files, &as_asked(spec), spec))
+        changes
+            .restore_settings()
+            .and_then(|()| check_unchanged(changes.files, &as_asked(spec), spec))
     };
     restore()?;
-    let (kept, mut tuning) = directory.replay(spec)?;
+    let (kept, mut tuning) = directory.replay_blocks(spec)?;
     let before = kept.last().map_or(Nanos::ZERO, |block| block.elapsed);
     let mut machine = OnMachine {
         changes,
@@ -187,11 +194,11 @@ pub fn tune(
         refused: None,
         last: None,
     };
-    let ran = conduct(&mut tuning, &mut machine);
+    let ran = run_tuning(&mut tuning, &mut machine);
     let kept = machine.kept;
     messages.replace_line("");
     let restored = restore();
-    let mut document = document(spec, &tuning, &kept);
+    let mut document = tuning_document(spec, &tuning, &kept);
     if ran.is_err() {
         document.ended = TuningEnd::Interrupted;
     }
@@ -201,8 +208,8 @@ pub fn tune(
 }
 
 /// The findings, with the facts that the experiment does not know.
-fn document(spec: &TuningSpec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
-    let found = tuning.outcome(&spec.figure);
+fn tuning_document(spec: &TuningSpec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
+    let found = tuning.to_document(&spec.figure);
     let require = spec.require.as_ref().and_then(|text| text.parse().ok());
     let is_recommended = !found.recommended.is_empty();
     TuningDocument {
@@ -210,7 +217,7 @@ fn document(spec: &TuningSpec, tuning: &Tuning, blocks: &[BlockRecord]) -> Tunin
         kernel: spec.kernel.clone(),
         target: spec.guest.clone(),
         not_tried: spec.left_out.clone(),
-        required: require.map(|require| required(&require, blocks, is_recommended)),
+        required: require.map(|require| tuned_requirement(&require, blocks, is_recommended)),
         ..found
     }
 }
@@ -233,44 +240,45 @@ struct OnMachine<'a> {
 impl TunableMachine for OnMachine<'_> {
     type Error = Failure;
 
-    fn apply(&mut self, on: &[bool]) -> Result<(), Failure> {
+    fn apply_settings(&mut self, on: &[bool]) -> Result<(), Failure> {
         let settings = self.spec.settings.iter().zip(on).filter(|(_, on)| **on);
-        let steps: Vec<_> = settings.flat_map(|(setting, _)| setting.steps()).collect();
-        let results = self.changes.map_or(Ok(Vec::new()), |changes| changes.set(&steps))?;
-        self.refused = results.iter().find_map(refusal);
+        let steps: Vec<_> = settings.flat_map(|(setting, _)| setting.named_writes()).collect();
+        let results =
+            self.changes.map_or(Ok(Vec::new()), |changes| changes.apply_writes(&steps))?;
+        self.refused = results.iter().find_map(refusal_reason);
         Ok(())
     }
 
-    fn settle(&mut self, time: Nanos) -> Result<(), Failure> {
+    fn wait_to_settle(&mut self, time: Nanos) -> Result<(), Failure> {
         if time > Nanos::ZERO { self.blocks.wait(time) } else { Ok(()) }
     }
 
-    fn measure(&mut self, request: &BlockRequest) -> Result<Option<f64>, Failure> {
+    fn measure_block(&mut self, request: &BlockRequest) -> Result<Option<f64>, Failure> {
         let number = self.kept.len() as u64 + 1;
         let measured = match self.refused.clone() {
             Some(why) => BlockMeasurement { figure: None, why: Some(why) },
-            None => self.blocks.measure(number, &request.on)?,
+            None => self.blocks.measure_block(number, &request.on)?,
         };
         let figure = measured.figure;
         self.last = Some(measured);
         Ok(figure)
     }
 
-    fn elapsed(&self) -> Nanos {
+    fn elapsed_time(&self) -> Nanos {
         self.before + self.blocks.elapsed()
     }
 
-    fn keep(&mut self, request: &BlockRequest, block: MeasuredBlock) -> Result<(), Failure> {
+    fn store_block(&mut self, request: &BlockRequest, block: MeasuredBlock) -> Result<(), Failure> {
         let record = BlockRecord {
             number: self.kept.len() as u64 + 1,
             purpose: request.purpose.word().to_owned(),
-            on: self.spec.names(&request.on),
+            on: self.spec.enabled_names(&request.on),
             figure: block.figure,
             why: self.last.take().and_then(|measured| measured.why),
             elapsed: block.elapsed,
         };
-        self.directory.keep(&record)?;
-        progress(self.messages, self.spec, &record);
+        self.directory.append_block(&record)?;
+        show_progress(self.messages, self.spec, &record);
         self.kept.push(record);
         Ok(())
     }
@@ -278,26 +286,29 @@ impl TunableMachine for OnMachine<'_> {
 
 /// Shows a line of each block; on a terminal it replaces the one before, unless the block is
 /// unusable.
-fn progress(messages: Listener, spec: &TuningSpec, block: &BlockRecord) {
+fn show_progress(messages: Listener, spec: &TuningSpec, block: &BlockRecord) {
     let figure = match (block.figure, &block.why) {
         (Some(figure), _) => format!("{} µs", format::micros_f64(figure)),
         (None, why) => {
-            format!("cannot be used: {}", format::plain(why.as_deref().unwrap_or("not known")))
+            format!(
+                "cannot be used: {}",
+                format::escape_unsafe(why.as_deref().unwrap_or("not known"))
+            )
         }
     };
     let on = match block.on.as_slice() {
         [] => "untouched".to_owned(),
-        on => format::counted(on.len() as u64, "setting"),
+        on => format::count_with_noun(on.len() as u64, "setting"),
     };
     let line = format!(
         "{} of {}: block {}, {on}: {} {figure}",
-        format::roughly(block.elapsed),
-        format::roughly(spec.within),
+        format::rough_span_text(block.elapsed),
+        format::rough_span_text(spec.within),
         block.number,
         spec.figure,
     );
     match messages.line_width() {
         Some(_) if block.figure.is_some() => messages.replace_line(&line),
-        _ => messages.progress(&line),
+        _ => messages.show_progress(&line),
     }
 }

@@ -3,7 +3,7 @@
 use punctual_core::Nanos;
 use punctual_host::files::Files;
 use punctual_host::journal::record::{FileValue, KernelWrite};
-use punctual_host::journal::value::{meaning, same};
+use punctual_host::journal::value::{is_same_value, normalize_value};
 use punctual_stats::tune::{Candidate, Risk};
 use serde::{Deserialize, Serialize};
 
@@ -91,25 +91,25 @@ const KNOWN: [(&str, Traits); 33] = [
 pub(crate) const OF_ISOLATE: &str = "isolate-";
 
 /// The traits of the setting with this name.
-pub fn traits(name: &str) -> Traits {
+pub fn traits_of_setting(name: &str) -> Traits {
     let name = name.strip_prefix(OF_ISOLATE).unwrap_or(name);
     KNOWN.iter().find(|(known, _)| *known == name).map_or(LOW, |(_, traits)| *traits)
 }
 
 /// The names of all settings with known traits.
 #[cfg(test)]
-pub fn known() -> impl Iterator<Item = &'static str> {
+pub fn known_names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|(name, _)| *name)
 }
 
 impl Setting {
     /// Its writes, each with its name.
-    pub(crate) fn steps(&self) -> impl Iterator<Item = (&str, &KernelWrite)> {
+    pub(crate) fn named_writes(&self) -> impl Iterator<Item = (&str, &KernelWrite)> {
         self.writes.iter().map(|write| (self.name.as_str(), write))
     }
 
     /// The value to try, in words: one file with its value, or a count.
-    pub fn value(&self) -> String {
+    pub fn format_value(&self) -> String {
         let is_same =
             |write: &&KernelWrite| self.writes.first().is_some_and(|w| w.new == write.new);
         let same = self.writes.iter().filter(is_same).count();
@@ -125,14 +125,14 @@ impl Setting {
 
     /// The candidates of the experiment. Two settings that write different values to one file
     /// exclude each other.
-    pub fn candidates(all: &[Setting]) -> Vec<Candidate> {
+    pub(crate) fn to_candidates(all: &[Setting]) -> Vec<Candidate> {
         let candidate = |setting: &Setting| {
-            let Traits { risk, wash_out_s, .. } = traits(&setting.name);
-            let others = all.iter().enumerate();
-            let excluded = others.filter(|(_, other)| setting.conflicts_with(other));
+            let Traits { risk, wash_out_s, .. } = traits_of_setting(&setting.name);
+            let other_settings = all.iter().enumerate();
+            let excluded = other_settings.filter(|(_, other)| setting.conflicts_with(other));
             Candidate {
                 name: setting.name.clone(),
-                value: setting.value(),
+                value: setting.format_value(),
                 risk,
                 wash_out: Nanos::from_secs(wash_out_s),
                 excludes: excluded.map(|(place, _)| place).collect(),
@@ -153,24 +153,26 @@ impl Setting {
 }
 
 /// The contents of the files of these settings.
-pub fn snapshot(files: &dyn Files, settings: &[Setting]) -> Vec<FileValue> {
+pub(crate) fn snapshot_files(files: &dyn Files, settings: &[Setting]) -> Vec<FileValue> {
     let mut paths: Vec<&String> = settings
         .iter()
         .flat_map(|setting| setting.writes.iter().map(|write| &write.path))
         .collect();
     paths.sort();
     paths.dedup();
-    let held = |path: &String| {
-        let value = files.read(path).map_or_else(|why| why.to_string(), |text| meaning(&text));
+    let file_value = |path: &String| {
+        let value =
+            files.read(path).map_or_else(|why| why.to_string(), |text| normalize_value(&text));
         FileValue { path: path.clone(), value }
     };
-    paths.into_iter().map(held).collect()
+    paths.into_iter().map(file_value).collect()
 }
 
 /// The differences of two snapshots, in words.
-pub fn differences(before: &[FileValue], after: &[FileValue]) -> Vec<String> {
-    let both = before.iter().zip(after);
-    let differing = both.filter(|(before, after)| !same(&before.value, &after.value));
+pub(crate) fn format_differences(before: &[FileValue], after: &[FileValue]) -> Vec<String> {
+    let value_pairs = before.iter().zip(after);
+    let differing =
+        value_pairs.filter(|(before, after)| !is_same_value(&before.value, &after.value));
     let words = |(before, after): (&FileValue, &FileValue)| {
         format!("{} holds `{}`; it held `{}`", before.path, after.value, before.value)
     };

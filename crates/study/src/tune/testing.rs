@@ -26,7 +26,7 @@ pub struct Fate {
 
 impl Fate {
     /// Called before each change.
-    pub fn meet(&self) {
+    pub(crate) fn count_change(&self) {
         self.count.set(self.count.get() + 1);
         match self.left.get() {
             // No message, and nothing beyond the kernel's work at the end of a process.
@@ -38,7 +38,7 @@ impl Fate {
 
 /// A machine made of files.
 #[derive(Default)]
-pub struct World {
+pub(crate) struct World {
     pub files: RefCell<BTreeMap<String, String>>,
     /// Files that refuse values.
     pub refusing: Vec<String>,
@@ -48,87 +48,87 @@ pub struct World {
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-fn stat(pid: i32) -> String {
+fn format_stat(pid: i32) -> String {
     let after = "S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0";
     format!("{pid} (punctual) {after} {} 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0", pid * 10)
 }
 
 impl World {
-    pub fn of(files: &[(&str, &str)]) -> World {
+    pub(crate) fn from_files(files: &[(&str, &str)]) -> World {
         let world = World::default();
         for (path, value) in files {
-            world.put(path, value);
+            world.put_file(path, value);
         }
-        world.put(BOOT_ID, "this boot");
-        world.start(100);
+        world.put_file(BOOT_ID, "this boot");
+        world.start_process(100);
         world
     }
 
-    pub fn put(&self, path: &str, value: &str) {
+    pub(crate) fn put_file(&self, path: &str, value: &str) {
         self.files.borrow_mut().insert(path.to_owned(), format!("{value}\n"));
     }
 
     /// Replaces the process by a new one.
-    pub fn start(&self, pid: i32) {
+    pub fn start_process(&self, pid: i32) {
         self.files.borrow_mut().retain(|path, _| !path.ends_with("/stat"));
-        self.put("/proc/self/stat", &stat(pid));
-        self.put(&format!("/proc/{pid}/stat"), &stat(pid));
+        self.put_file("/proc/self/stat", &format_stat(pid));
+        self.put_file(&format!("/proc/{pid}/stat"), &format_stat(pid));
         self.fate.left.set(None);
     }
 
-    pub fn settings(&self) -> BTreeMap<String, String> {
+    pub(crate) fn setting_values(&self) -> BTreeMap<String, String> {
         let files = self.files.borrow();
         let settings = files.iter().filter(|(path, _)| !path.ends_with("/stat"));
         settings.map(|(path, value)| (path.clone(), value.clone())).collect()
     }
 
-    pub fn journals(&self) -> usize {
+    pub(crate) fn journal_count(&self) -> usize {
         self.journals.borrow().len()
     }
 }
 
-fn error(action: &'static str, path: &str, errno: i32) -> FileError {
+fn file_error(action: &'static str, path: &str, errno: i32) -> FileError {
     FileError { action, path: path.to_owned(), source: io::Error::from_raw_os_error(errno) }
 }
 
 impl Files for World {
     fn read(&self, path: &str) -> Result<String, FileError> {
         let found = self.files.borrow().get(path).cloned();
-        found.ok_or_else(|| error("read", path, libc::ENOENT))
+        found.ok_or_else(|| file_error("read", path, libc::ENOENT))
     }
     fn write(&self, path: &str, text: &str) -> Result<(), FileError> {
-        self.fate.meet();
+        self.fate.count_change();
         if self.refusing.iter().any(|refusing| refusing == path) {
-            return Err(error("write", path, libc::EINVAL));
+            return Err(file_error("write", path, libc::EINVAL));
         }
-        self.put(path, text);
+        self.put_file(path, text);
         Ok(())
     }
     fn list(&self, path: &str) -> Result<Vec<String>, FileError> {
-        Err(error("list", path, libc::ENOENT))
+        Err(file_error("list", path, libc::ENOENT))
     }
     fn exists(&self, path: &str) -> bool {
         self.files.borrow().contains_key(path)
     }
     fn read_link(&self, path: &str) -> Result<String, FileError> {
-        Err(error("read the link", path, libc::EINVAL))
+        Err(file_error("read the link", path, libc::EINVAL))
     }
     fn create_dir(&self, path: &str) -> Result<(), FileError> {
-        Err(error("create the directory", path, libc::EROFS))
+        Err(file_error("create the directory", path, libc::EROFS))
     }
     fn remove_dir(&self, path: &str) -> Result<(), FileError> {
-        Err(error("remove the directory", path, libc::EROFS))
+        Err(file_error("remove the directory", path, libc::EROFS))
     }
 }
 
 impl Store for World {
-    fn place(&self) -> String {
+    fn store_path(&self) -> String {
         "memory".to_owned()
     }
-    fn lock(&self) -> io::Result<Option<JournalLock>> {
-        Ok(Some(JournalLock::none()))
+    fn try_lock(&self) -> io::Result<Option<JournalLock>> {
+        Ok(Some(JournalLock::without_file()))
     }
-    fn names(&self) -> io::Result<Vec<String>> {
+    fn file_names(&self) -> io::Result<Vec<String>> {
         Ok(self.journals.borrow().keys().cloned().collect())
     }
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {
@@ -140,25 +140,25 @@ impl Store for World {
             let torn = &bytes[..bytes.len() / 2];
             self.journals.borrow_mut().entry(name.to_owned()).or_default().extend(torn);
         }
-        self.fate.meet();
+        self.fate.count_change();
         self.journals.borrow_mut().entry(name.to_owned()).or_default().extend(bytes);
         Ok(())
     }
-    fn cut(&self, name: &str, length: u64) -> io::Result<()> {
-        self.fate.meet();
+    fn truncate_file(&self, name: &str, length: u64) -> io::Result<()> {
+        self.fate.count_change();
         let mut journals = self.journals.borrow_mut();
         journals.entry(name.to_owned()).or_default().truncate(length as usize);
         Ok(())
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.fate.meet();
+        self.fate.count_change();
         let mut journals = self.journals.borrow_mut();
         let bytes = journals.remove(from).ok_or(io::ErrorKind::NotFound)?;
         journals.insert(to.to_owned(), bytes);
         Ok(())
     }
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.fate.meet();
+        self.fate.count_change();
         self.journals.borrow_mut().remove(name);
         Ok(())
     }
@@ -176,18 +176,18 @@ pub(crate) struct ScriptedBlocks<'a> {
 }
 
 impl BlockRunner for ScriptedBlocks<'_> {
-    fn measure(&mut self, number: u64, on: &[bool]) -> Result<BlockMeasurement, Failure> {
+    fn measure_block(&mut self, number: u64, on: &[bool]) -> Result<BlockMeasurement, Failure> {
         // During the block, and after it before it is stored.
-        self.world.fate.meet();
+        self.world.fate.count_change();
         if self.interrupted_at == Some(number) {
-            return Err(punctual_session::interrupts::interrupted());
+            return Err(punctual_session::interrupts::interruption_failure());
         }
         let mut figure = 100_000.0;
         for ((setting, on), effect) in self.settings.iter().zip(on).zip(self.effects) {
             for write in &setting.writes {
                 let wanted = if *on { &write.new } else { &write.old };
-                let held = Files::read(self.world, &write.path).expect("a file of the world");
-                assert_eq!(held.trim(), wanted, "block {number}: {}", write.path);
+                let held_value = Files::read(self.world, &write.path).expect("a file of the world");
+                assert_eq!(held_value.trim(), wanted, "block {number}: {}", write.path);
             }
             figure *= if *on { *effect } else { 1.0 };
         }
@@ -195,7 +195,7 @@ impl BlockRunner for ScriptedBlocks<'_> {
         let noise = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         figure *= 1.0 + 0.04 * (noise as f64 / f64::from(1 << 24) - 0.5);
         self.elapsed += Nanos::from_secs(10);
-        self.world.fate.meet();
+        self.world.fate.count_change();
         Ok(BlockMeasurement { figure: Some(figure), why: None })
     }
     fn wait(&mut self, time: Nanos) -> Result<(), Failure> {
@@ -208,7 +208,7 @@ impl BlockRunner for ScriptedBlocks<'_> {
 }
 
 /// A setting that changes these files from the first values to the second.
-pub fn setting(name: &str, writes: &[(&str, &str, &str)]) -> Setting {
+pub(crate) fn test_setting(name: &str, writes: &[(&str, &str, &str)]) -> Setting {
     Setting {
         name: name.to_owned(),
         why: "for a test".to_owned(),
@@ -222,9 +222,9 @@ pub fn setting(name: &str, writes: &[(&str, &str, &str)]) -> Setting {
 }
 
 /// The request of a tuning with these.
-pub fn spec(settings: Vec<Setting>, seconds: i64) -> TuningSpec {
+pub(crate) fn test_spec(settings: Vec<Setting>, seconds: i64) -> TuningSpec {
     TuningSpec {
-        version: TuningSpec::version(),
+        version: TuningSpec::current_version(),
         experiment: "loop".to_owned(),
         figure: "p99.9".to_owned(),
         require: Some("p99.9 < 80us".to_owned()),

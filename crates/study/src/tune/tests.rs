@@ -1,18 +1,18 @@
 //! Tunings of a machine in memory: their findings, their leftovers, and resuming.
 
 use super::directory::{TuneDirectory, TuningSpec};
-use super::offer::{SettingChoice, offer};
+use super::offer::{SettingChoice, offer_settings};
 use super::request::check_time;
-use super::run::{TUNING, TuneResult, tried_once, tune};
-use super::setting::{Setting, traits};
-use super::testing::{Killed, ScriptedBlocks, World, setting, spec};
+use super::run::{TUNING, TuneResult, tried_once, tune_machine};
+use super::setting::{Setting, traits_of_setting};
+use super::testing::{Killed, ScriptedBlocks, World, test_setting, test_spec};
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::tune::{TuneAnswer, TuningEnd};
 use punctual_core::Nanos;
-use punctual_host::check::rules;
+use punctual_host::check::all_rules;
 use punctual_host::files::Root;
 use punctual_host::isolate::tweaks;
-use punctual_host::journal::{IfChanged, undo};
+use punctual_host::journal::{IfChanged, undo_journals};
 use punctual_session::changes::MachineChanges;
 use punctual_session::exit::{Exit, Failure};
 use punctual_session::messages::Silent;
@@ -27,27 +27,27 @@ const RPS: [&str; 2] =
 
 #[test]
 fn a_duration_in_which_nothing_can_be_tried_is_refused() {
-    let asked = |seconds| spec(vec![setting("vm-stat", &[(STAT, "1", "10")])], seconds);
+    let asked = |seconds| test_spec(vec![test_setting("vm-stat", &[(STAT, "1", "10")])], seconds);
     let refused = check_time(&asked(120)).expect_err("three groups take 60 s of half the time");
     assert_eq!(refused.exit, Exit::Refused);
     let why = refused.render(false);
     assert!(why.contains("nothing can be tried: 1 setting in blocks of 10 s need"), "{why}");
     assert!(check_time(&asked(3600)).is_ok());
-    assert!(check_time(&spec(Vec::new(), 1)).is_ok(), "that is another refusal");
+    assert!(check_time(&test_spec(Vec::new(), 1)).is_ok(), "that is another refusal");
 }
 
 /// Settings that halve the figure, do nothing, and worsen it.
 const EFFECTS: [f64; 3] = [0.5, 1.0, 1.6];
 
 fn world() -> World {
-    World::of(&[(STAT, "1"), (KSM, "1"), (RPS[0], "3"), (RPS[1], "3")])
+    World::from_files(&[(STAT, "1"), (KSM, "1"), (RPS[0], "3"), (RPS[1], "3")])
 }
 
 fn settings() -> Vec<Setting> {
     vec![
-        setting("packet-steering", &[(RPS[0], "3", "1"), (RPS[1], "3", "1")]),
-        setting("stat", &[(STAT, "1", "1000")]),
-        setting("merging", &[(KSM, "1", "0")]),
+        test_setting("packet-steering", &[(RPS[0], "3", "1"), (RPS[1], "3", "1")]),
+        test_setting("stat", &[(STAT, "1", "1000")]),
+        test_setting("merging", &[(KSM, "1", "0")]),
     ]
 }
 
@@ -78,7 +78,7 @@ fn interrupted(
         elapsed: Nanos::ZERO,
         interrupted_at,
     };
-    tune(Some(&changes), directory, spec, &mut blocks, &Silent)
+    tune_machine(Some(&changes), directory, spec, &mut blocks, &Silent)
 }
 
 fn whole(ended: Result<TuneResult, Failure>) -> TuneResult {
@@ -89,8 +89,8 @@ fn whole(ended: Result<TuneResult, Failure>) -> TuneResult {
 
 #[test]
 fn a_tuning_finds_helpful_settings_and_restores_the_machine() {
-    let (world, spec, place) = (world(), spec(settings(), 3_600), place());
-    let before = world.settings();
+    let (world, spec, place) = (world(), test_spec(settings(), 3_600), place());
+    let before = world.setting_values();
     let directory = TuneDirectory::create(&place.path().join("t"), b"", &spec).unwrap();
     let found = whole(tuned(&world, &directory, &spec)).document;
     let answers: Vec<TuneAnswer> = found.settings.iter().map(|setting| setting.answer).collect();
@@ -106,7 +106,7 @@ fn a_tuning_finds_helpful_settings_and_restores_the_machine() {
     let required = found.required.unwrap();
     assert_eq!((required.verdict, required.untouched[0]), (VerdictWord::Met, 0));
     assert!(required.recommended[0] == required.recommended[1] && required.recommended[0] >= 6);
-    assert_eq!((world.settings(), world.journals()), (before, 0));
+    assert_eq!((world.setting_values(), world.journal_count()), (before, 0));
 }
 
 /// One of this many killed tunings is resumed to its end: each takes a whole tuning.
@@ -116,8 +116,8 @@ const RESUMED: usize = 7;
 /// are reverted, and the resumed tuning has the same result as one that was never killed.
 #[test]
 fn a_tuning_killed_at_any_step_is_reverted_and_can_be_resumed() {
-    let spec = spec(settings(), 340);
-    let before = world().settings();
+    let spec = test_spec(settings(), 340);
+    let before = world().setting_values();
     let (whole_world, first) = (world(), place());
     let directory = TuneDirectory::create(&first.path().join("t"), b"", &spec).unwrap();
     let found = whole(tuned(&whole_world, &directory, &spec)).document;
@@ -132,35 +132,39 @@ fn a_tuning_killed_at_any_step_is_reverted_and_can_be_resumed() {
         let Err(killed) = killed else { panic!("it survived step {survived}") };
         assert!(killed.is::<Killed>(), "step {survived}");
         drop(directory);
-        world.start(101);
+        world.start_process(101);
         // Reverts by hand in most cases; the tuning itself reverts in the others.
         if survived % (2 * RESUMED) != 0 {
-            let undone = undo(&world, &world, IfChanged::Report, |_| true).unwrap();
+            let undone = undo_journals(&world, &world, IfChanged::Report, |_| true).unwrap();
             assert!(undone.is_complete(), "step {survived}: {undone:?}");
-            assert_eq!((world.settings(), world.journals()), (before.clone(), 0), "{survived}");
+            assert_eq!(
+                (world.setting_values(), world.journal_count()),
+                (before.clone(), 0),
+                "{survived}"
+            );
         }
         let (directory, again) = TuneDirectory::open(&path).unwrap();
         assert_eq!(again, spec);
         if !survived.is_multiple_of(RESUMED) {
-            directory.replay(&spec).unwrap();
+            directory.replay_blocks(&spec).unwrap();
             continue;
         }
         let resumed = whole(tuned(&world, &directory, &spec)).document;
         assert_eq!(resumed, found, "step {survived}");
-        assert_eq!(world.settings(), before, "step {survived}");
-        assert!(world.journals() <= 1, "step {survived}");
+        assert_eq!(world.setting_values(), before, "step {survived}");
+        assert!(world.journal_count() <= 1, "step {survived}");
     }
 }
 
 #[test]
 fn an_interrupted_tuning_restores_the_machine() {
-    let (world, spec, place) = (world(), spec(settings(), 600), place());
-    let before = world.settings();
+    let (world, spec, place) = (world(), test_spec(settings(), 600), place());
+    let before = world.setting_values();
     let directory = TuneDirectory::create(&place.path().join("t"), b"", &spec).unwrap();
     let ended = interrupted(&world, &directory, &spec, Some(14)).unwrap();
     assert_eq!(ended.document.ended, TuningEnd::Interrupted);
     assert_eq!((ended.document.blocks, ended.broken.map(|why| why.exit)), (13, Some(Exit::Failed)));
-    assert_eq!((world.settings(), world.journals()), (before, 0));
+    assert_eq!((world.setting_values(), world.journal_count()), (before, 0));
     let found = whole(tuned(&world, &directory, &spec)).document;
     assert!(found.blocks > 13 && found.ended != TuningEnd::Interrupted);
 }
@@ -169,16 +173,16 @@ fn an_interrupted_tuning_restores_the_machine() {
 fn settings_that_the_kernel_refuses_are_excluded_before_measuring() {
     let mut world = world();
     world.refusing = vec![KSM.to_owned(), RPS[1].to_owned()];
-    let before = world.settings();
+    let before = world.setting_values();
     let changes = MachineChanges { files: &world, store: &world, purpose: TUNING };
-    let kept = tried_once(&changes, spec(settings(), 600)).unwrap();
+    let kept = tried_once(&changes, test_spec(settings(), 600)).unwrap();
     let names: Vec<&str> = kept.settings.iter().map(|setting| setting.name.as_str()).collect();
     assert_eq!(names, ["packet-steering", "stat"]);
     assert_eq!(kept.settings[0].writes.len(), 1, "one of two masks can be set");
     assert_eq!(kept.left_out[0].name, "merging");
     assert!(kept.left_out[0].why.contains("Invalid argument"), "{:?}", kept.left_out);
-    assert_eq!((world.settings(), world.journals()), (before, 0));
-    let nothing = tried_once(&changes, spec(vec![settings().remove(2)], 600));
+    assert_eq!((world.setting_values(), world.journal_count()), (before, 0));
+    let nothing = tried_once(&changes, test_spec(vec![settings().remove(2)], 600));
     assert_eq!(nothing.err().map(|why| why.exit), Some(Exit::Refused));
 }
 
@@ -186,58 +190,63 @@ fn settings_that_the_kernel_refuses_are_excluded_before_measuring() {
 fn a_setting_changed_by_another_program_is_reported_and_kept() {
     let world = world();
     let changes = MachineChanges { files: &world, store: &world, purpose: TUNING };
-    changes.set(&settings()[1].steps().collect::<Vec<_>>()).unwrap();
-    world.put(STAT, "7");
-    let why = changes.restore().unwrap_err().render(false);
+    changes.apply_writes(&settings()[1].named_writes().collect::<Vec<_>>()).unwrap();
+    world.put_file(STAT, "7");
+    let why = changes.restore_settings().unwrap_err().render(false);
     assert!(why.contains("another program set `7` over `1000`; before it was `1`"), "{why}");
-    assert_eq!(world.settings()[STAT], "7\n");
+    assert_eq!(world.setting_values()[STAT], "7\n");
 }
 
 #[test]
 fn two_tunings_at_a_time_are_refused() {
     let world = world();
     let changes = MachineChanges { files: &world, store: &world, purpose: TUNING };
-    changes.set(&settings()[1].steps().collect::<Vec<_>>()).unwrap();
+    changes.apply_writes(&settings()[1].named_writes().collect::<Vec<_>>()).unwrap();
     // The first still runs.
     let first = world.files.borrow()["/proc/100/stat"].clone();
-    world.start(101);
+    world.start_process(101);
     world.files.borrow_mut().insert("/proc/100/stat".to_owned(), first);
-    let why = changes.restore().unwrap_err();
+    let why = changes.restore_settings().unwrap_err();
     assert_eq!(why.exit, Exit::Refused);
     assert!(why.render(false).contains("another tuning (process 100)"));
-    assert_eq!(world.settings()[STAT], "1000\n");
+    assert_eq!(world.setting_values()[STAT], "1000\n");
 }
 
 #[test]
 fn a_tuning_is_not_resumed_if_the_machine_was_changed() {
-    let (world, spec, place) = (world(), spec(settings(), 600), place());
+    let (world, spec, place) = (world(), test_spec(settings(), 600), place());
     let directory = TuneDirectory::create(&place.path().join("t"), b"", &spec).unwrap();
-    world.put(KSM, "2");
+    world.put_file(KSM, "2");
     let why = tuned(&world, &directory, &spec).err().expect("a failure").render(false);
     assert!(why.contains("/sys/kernel/mm/ksm/run holds `2`; it held `1`"), "{why}");
-    assert_eq!(world.settings()[KSM], "2\n");
+    assert_eq!(world.setting_values()[KSM], "2\n");
     assert!(TuneDirectory::open(&place.path().join("other")).is_err());
     let again = TuneDirectory::create(&place.path().join("t"), b"", &spec);
     assert!(again.err().is_some_and(|why| why.render(false).contains("--resume")));
 }
 
 fn captured(name: &str) -> Root {
-    Root::at(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts").join(name))
+    Root::from_base(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts").join(name))
 }
 
 #[test]
 fn every_trait_is_of_a_rule_or_a_tweak() {
-    let names: Vec<&str> =
-        rules().map(|rule| rule.id).chain(tweaks::all().map(|tweak| tweak.name)).collect();
+    let names: Vec<&str> = all_rules()
+        .map(|rule| rule.id)
+        .chain(tweaks::all_tweaks().map(|tweak| tweak.name))
+        .collect();
     let two = "0-1".parse().unwrap();
-    let of_boot = super::boot::offer(Some(&"1".parse().unwrap()), &two).settings;
+    let of_boot = super::boot::offer_parameters(Some(&"1".parse().unwrap()), &two).settings;
     let names: Vec<&str> =
         names.into_iter().chain(of_boot.iter().map(|of| of.name.as_str())).collect();
-    for name in super::setting::known() {
+    for name in super::setting::known_names() {
         assert!(names.contains(&name), "{name}");
     }
-    assert_eq!(traits("isolate-transparent-hugepages"), traits("transparent-hugepages"));
-    assert_eq!(traits("rt-throttling").risk, Risk::High);
+    assert_eq!(
+        traits_of_setting("isolate-transparent-hugepages"),
+        traits_of_setting("transparent-hugepages")
+    );
+    assert_eq!(traits_of_setting("rt-throttling").risk, Risk::High);
 }
 
 #[test]
@@ -246,10 +255,10 @@ fn a_captured_machine_offers_what_its_rules_and_tweaks_would_change() {
     for host in HOSTS {
         let files = captured(host);
         for cpus in [None, Some("1".parse().unwrap())] {
-            let offered = offer(&files, cpus.as_ref());
+            let offered = offer_settings(&files, cpus.as_ref());
             text += &format!("== {host}, CPUs {}\n", if cpus.is_some() { "1" } else { "none" });
             for setting in &offered.settings {
-                text += &format!("{}: {}\n", setting.name, setting.value());
+                text += &format!("{}: {}\n", setting.name, setting.format_value());
                 assert!(!setting.writes.is_empty() && !setting.why.is_empty());
             }
         }
@@ -261,16 +270,16 @@ const HOSTS: [&str; 2] = ["debian-standard", "arm64-board"];
 
 #[test]
 fn an_unknown_setting_is_refused_with_a_suggestion() {
-    let offered = offer(&captured(HOSTS[0]), None);
+    let offered = offer_settings(&captured(HOSTS[0]), None);
     let first = offered.settings[0].name.clone();
     let choose = |only: &[&str], without: &[&str]| {
         let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let mut offered = offered.clone();
-        offered.choose(&SettingChoice { only: own(only), without: own(without) })?;
+        offered.apply_choice(&SettingChoice { only: own(only), without: own(without) })?;
         Ok::<_, Failure>(offered)
     };
     let all = choose(&[], &[]).unwrap_or_else(|why| panic!("{}", why.render(false)));
-    assert!(all.settings.iter().all(|setting| !traits(&setting.name).only_named));
+    assert!(all.settings.iter().all(|setting| !traits_of_setting(&setting.name).only_named));
     let one = choose(&[&first], &[]).unwrap_or_else(|why| panic!("{}", why.render(false)));
     assert_eq!(one.settings.len(), 1);
     let rest = choose(&[], &[&first]).unwrap_or_else(|why| panic!("{}", why.render(false)));

@@ -14,7 +14,7 @@ pub(super) enum CtfValue {
 }
 
 impl CtfValue {
-    pub(super) fn number(self) -> Option<i64> {
+    pub(super) fn as_number(self) -> Option<i64> {
         match self {
             CtfValue::Number(number) => Some(number),
             _ => None,
@@ -50,40 +50,40 @@ impl<'a> Bits<'a> {
     ) -> Result<(), ReadStop> {
         match layout {
             PacketStep::Number { form, place } => {
-                self.align(form.align);
-                values[*place as usize] = CtfValue::Number(self.number(*form)?);
+                self.align_to(form.align);
+                values[*place as usize] = CtfValue::Number(self.read_number(*form)?);
             }
             PacketStep::Skipped { bits, align } => {
-                self.align(*align);
-                self.pass(*bits)?;
+                self.align_to(*align);
+                self.skip_bits(*bits)?;
             }
             PacketStep::Text { place } => {
-                self.align(8);
-                let rest = self.rest();
+                self.align_to(8);
+                let rest = self.remaining_bytes();
                 let length = rest.iter().position(|byte| *byte == 0).ok_or_else(|| {
-                    let all = self.from + self.bytes.len() as u64 * 8 >= self.end;
-                    if all { ReadStop::Broken } else { ReadStop::Further }
+                    let is_complete = self.from + self.bytes.len() as u64 * 8 >= self.end;
+                    if is_complete { ReadStop::Broken } else { ReadStop::Further }
                 })?;
                 let from = self.at / 8;
                 values[*place as usize] = CtfValue::Text(from, from + length as u64);
-                self.pass(length as u64 * 8 + 8)?;
+                self.skip_bits(length as u64 * 8 + 8)?;
             }
             PacketStep::Characters { count, place } => {
-                self.align(8);
+                self.align_to(8);
                 let from = self.at / 8;
-                let count = counted(*count, values)?;
-                self.pass(count.checked_mul(8).ok_or(ReadStop::Broken)?)?;
+                let count = resolve_count(*count, values)?;
+                self.skip_bits(count.checked_mul(8).ok_or(ReadStop::Broken)?)?;
                 values[*place as usize] = CtfValue::Text(from, from + count);
             }
             PacketStep::Struct { align, fields } => {
-                self.align(*align);
+                self.align_to(*align);
                 for field in fields {
                     self.read(field, values)?;
                 }
             }
-            PacketStep::Array { element, count } => self.array(element, *count, values)?,
+            PacketStep::Array { element, count } => self.read_array(element, *count, values)?,
             PacketStep::Variant { tag, cases } => {
-                let tag = values[*tag as usize].number().ok_or(ReadStop::Broken)?;
+                let tag = values[*tag as usize].as_number().ok_or(ReadStop::Broken)?;
                 let is_of = |(first, last): &(i64, i64)| (*first..=*last).contains(&tag);
                 let case = cases.iter().find(|(ranges, _)| ranges.iter().any(is_of));
                 self.read(&case.ok_or(ReadStop::Broken)?.1, values)?;
@@ -92,16 +92,16 @@ impl<'a> Bits<'a> {
         Ok(())
     }
 
-    fn array(
+    fn read_array(
         &mut self,
         element: &PacketStep,
         count: ElementCount,
         values: &mut [CtfValue],
     ) -> Result<(), ReadStop> {
-        let count = counted(count, values)?;
-        self.align(element.align());
+        let count = resolve_count(count, values)?;
+        self.align_to(element.alignment());
         if let PacketStep::Skipped { bits, .. } = element {
-            return self.pass(bits.checked_mul(count).ok_or(ReadStop::Broken)?);
+            return self.skip_bits(bits.checked_mul(count).ok_or(ReadStop::Broken)?);
         }
         for _ in 0..count {
             let before = self.at;
@@ -114,12 +114,12 @@ impl<'a> Bits<'a> {
         Ok(())
     }
 
-    fn align(&mut self, align: u32) {
+    fn align_to(&mut self, align: u32) {
         self.at = self.at.next_multiple_of(align.into());
     }
 
     /// Skips bits, which must exist.
-    fn pass(&mut self, bits: u64) -> Result<(), ReadStop> {
+    fn skip_bits(&mut self, bits: u64) -> Result<(), ReadStop> {
         let to = self.at.checked_add(bits).filter(|to| *to <= self.end).ok_or(ReadStop::Broken)?;
         if to > self.from + self.bytes.len() as u64 * 8 {
             return Err(ReadStop::Further);
@@ -129,23 +129,23 @@ impl<'a> Bits<'a> {
     }
 
     /// The available bytes from here to the end of the packet.
-    fn rest(&self) -> &'a [u8] {
+    fn remaining_bytes(&self) -> &'a [u8] {
         let from = (self.at.saturating_sub(self.from) / 8) as usize;
         let to = (self.end.saturating_sub(self.from) / 8) as usize;
         let to = to.min(self.bytes.len());
         self.bytes.get(from..to).unwrap_or_default()
     }
 
-    fn number(&mut self, form: IntegerLayout) -> Result<i64, ReadStop> {
+    fn read_number(&mut self, form: IntegerLayout) -> Result<i64, ReadStop> {
         if form.size == 0 {
-            return self.groups(form.signed);
+            return self.read_leb128(form.signed);
         }
         let at = self.at;
-        self.pass(form.size.into())?;
+        self.skip_bits(form.size.into())?;
         let (place, size) = (at - self.from, u64::from(form.size));
         let number = if place % 8 == 0 && size % 8 == 0 {
             let from = (place / 8) as usize;
-            form.order.unsigned(&self.bytes[from..from + (size / 8) as usize])
+            form.order.read_unsigned(&self.bytes[from..from + (size / 8) as usize])
         } else {
             self.odd_bits(place, size, form.order)
         };
@@ -158,11 +158,11 @@ impl<'a> Bits<'a> {
 
     /// Groups of seven bits, the lowest first; the highest bit of a byte is set if more follow
     /// (LEB128).
-    fn groups(&mut self, signed: bool) -> Result<i64, ReadStop> {
+    fn read_leb128(&mut self, signed: bool) -> Result<i64, ReadStop> {
         let (mut number, mut size) = (0, 0);
         loop {
             let at = self.at;
-            self.pass(8)?;
+            self.skip_bits(8)?;
             let byte = self.bytes[((at - self.from) / 8) as usize];
             number |= i64::from(byte & 0x7f) << size;
             size += 7;
@@ -191,11 +191,11 @@ impl<'a> Bits<'a> {
     }
 }
 
-fn counted(count: ElementCount, values: &[CtfValue]) -> Result<u64, ReadStop> {
+fn resolve_count(count: ElementCount, values: &[CtfValue]) -> Result<u64, ReadStop> {
     match count {
         ElementCount::Fixed(count) => Ok(count),
         ElementCount::At(place) => {
-            let number = values[place as usize].number();
+            let number = values[place as usize].as_number();
             number.and_then(|number| u64::try_from(number).ok()).ok_or(ReadStop::Broken)
         }
     }
@@ -217,9 +217,9 @@ mod tests {
         for (bytes, order) in [(little, ByteOrder::Little), (big, ByteOrder::Big)] {
             let mut bits = bits(&bytes);
             let form = |size| IntegerLayout { size, align: 1, signed: false, order };
-            assert_eq!(bits.number(form(5)), Ok(2));
-            assert_eq!(bits.number(form(27)), Ok(0x123456));
-            assert_eq!(bits.number(form(1)), Err(ReadStop::Broken));
+            assert_eq!(bits.read_number(form(5)), Ok(2));
+            assert_eq!(bits.read_number(form(27)), Ok(0x123456));
+            assert_eq!(bits.read_number(form(1)), Err(ReadStop::Broken));
         }
     }
 
@@ -227,8 +227,8 @@ mod tests {
     fn reading_beyond_the_buffer_asks_for_more_bytes() {
         let form = IntegerLayout { size: 16, align: 8, signed: true, order: ByteOrder::Little };
         let mut part = Bits { bytes: b"\xff\xff\x01", from: 0, at: 0, end: 40 };
-        assert_eq!(part.number(form), Ok(-1));
-        assert_eq!(part.number(form), Err(ReadStop::Further));
+        assert_eq!(part.read_number(form), Ok(-1));
+        assert_eq!(part.read_number(form), Err(ReadStop::Further));
         let mut values = [CtfValue::None; 2];
         let text = PacketStep::Text { place: 0 };
         assert_eq!(part.read(&text, &mut values), Err(ReadStop::Further));

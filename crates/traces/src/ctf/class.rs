@@ -47,17 +47,21 @@ pub(super) struct StreamClass {
 }
 
 impl Classes {
-    pub(super) fn of(metadata: &Metadata, decoder: &mut Decoder) -> Result<Classes, TraceError> {
+    pub(super) fn from_metadata(
+        metadata: &Metadata,
+        decoder: &mut Decoder,
+    ) -> Result<Classes, TraceError> {
         let mut budget = 0;
         let mut of_trace = Compiler::new(metadata.order, metadata.states_roles);
         let header = metadata.packet_header.as_ref();
-        let (packet_header, _) = of_trace.part("trace.packet.header", header, &mut budget)?;
+        let (packet_header, _) =
+            of_trace.compile_part("trace.packet.header", header, &mut budget)?;
         let tracer = metadata.environment.get("tracer_name").map(String::as_str);
         let mut classes = Classes {
             packet_header,
-            magic: of_trace.role("magic"),
-            stream_id: of_trace.role("stream_id"),
-            instance: of_trace.role("stream_instance_id"),
+            magic: of_trace.place_with_role("magic"),
+            stream_id: of_trace.place_with_role("stream_id"),
+            instance: of_trace.place_with_role("stream_instance_id"),
             streams: BTreeMap::new(),
             events: HashMap::new(),
             places: 0,
@@ -69,28 +73,29 @@ impl Classes {
             let mut compiler = of_trace.clone();
             let context = stream.packet_context.as_ref();
             let (packet_context, _) =
-                compiler.part("stream.packet.context", context, &mut budget)?;
+                compiler.compile_part("stream.packet.context", context, &mut budget)?;
             let packet = compiler.clone();
             let (header_from, before) = (compiler.places as usize, compiler.clocks.len());
             let header = stream.event_header.as_ref();
-            let (event_header, _) = compiler.part("stream.event.header", header, &mut budget)?;
-            let ids = compiler.roles("id").collect();
+            let (event_header, _) =
+                compiler.compile_part("stream.event.header", header, &mut budget)?;
+            let ids = compiler.places_with_role("id").collect();
             let clocks = compiler.clocks[before..].to_vec();
             let context = stream.event_context.as_ref();
             let (event_context, shared) =
-                compiler.part("stream.event.context", context, &mut budget)?;
+                compiler.compile_part("stream.event.context", context, &mut budget)?;
             let class = StreamClass {
                 packet_context,
                 event_header,
                 event_context,
                 header_from,
-                begin: packet.role("timestamp_begin"),
-                end: packet.role("timestamp_end"),
-                content_size: packet.role("content_size"),
-                packet_size: packet.role("packet_size"),
-                discarded: packet.role("events_discarded"),
-                sequence: packet.role("packet_seq_num"),
-                cpu: packet.role("cpu_id"),
+                begin: packet.place_with_role("timestamp_begin"),
+                end: packet.place_with_role("timestamp_end"),
+                content_size: packet.place_with_role("content_size"),
+                packet_size: packet.place_with_role("packet_size"),
+                discarded: packet.place_with_role("events_discarded"),
+                sequence: packet.place_with_role("packet_seq_num"),
+                cpu: packet.place_with_role("cpu_id"),
                 ids,
                 clocks,
             };
@@ -102,19 +107,20 @@ impl Classes {
             let Some((compiler, shared)) = compilers.get(&event.stream) else { continue };
             let mut compiler = compiler.clone();
             let (context, of_context) =
-                compiler.part("event.context", event.context.as_ref(), &mut budget)?;
+                compiler.compile_part("event.context", event.context.as_ref(), &mut budget)?;
             let (fields, of_fields) =
-                compiler.part("event.fields", event.fields.as_ref(), &mut budget)?;
+                compiler.compile_part("event.fields", event.fields.as_ref(), &mut budget)?;
             classes.places = classes.places.max(compiler.places as usize);
-            let seen = [&of_fields, &of_context, shared];
-            let of = CtfEvent::new(&event.name, context, fields, seen, metadata, decoder);
-            classes.events.insert((event.stream, event.id), of);
+            let seen_structures = [&of_fields, &of_context, shared];
+            let event_class =
+                CtfEvent::new(&event.name, context, fields, seen_structures, metadata, decoder);
+            classes.events.insert((event.stream, event.id), event_class);
         }
         Ok(classes)
     }
 
     /// An instant in nanoseconds.
-    pub(super) fn nanoseconds(&self, ticks: u64) -> i64 {
+    pub(super) fn to_nanoseconds(&self, ticks: u64) -> i64 {
         if self.frequency == 1_000_000_000 {
             return ticks as i64;
         }

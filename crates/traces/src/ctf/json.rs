@@ -1,7 +1,7 @@
 //! The metadata of CTF 2 (CTF2-SPEC-2.0): a sequence of JSON objects, each behind a record
 //! separator. Drafts of it, whose names differ in places, are read as well.
 
-use super::broken;
+use super::metadata_error;
 use super::types::{
     ArrayLength, CtfClock, CtfType, EventType, Integer, Metadata, Path, StreamType, Structure,
 };
@@ -42,13 +42,14 @@ pub(super) fn read(text: &str) -> Result<Metadata, TraceError> {
     let text = text.replace(SEPARATOR, " ");
     let mut reader = Reader::default();
     for (number, fragment) in Deserializer::from_str(&text).into_iter::<Object>().enumerate() {
-        let fragment = fragment.map_err(|why| broken(why.line() as u32, &why.to_string()))?;
-        let kind = word(&fragment, "type").unwrap_or("without a type").escape_debug();
+        let fragment =
+            fragment.map_err(|why| metadata_error(why.line() as u32, &why.to_string()))?;
+        let kind = get_text(&fragment, "type").unwrap_or("without a type").escape_debug();
         let read = match number < MOST_FRAGMENTS {
-            true => reader.fragment(&fragment),
+            true => reader.read_fragment(&fragment),
             false => Err("it has too many".to_owned()),
         };
-        read.map_err(|why| broken(0, &format!("fragment {number} ({kind}): {why}")))?;
+        read.map_err(|why| metadata_error(0, &format!("fragment {number} ({kind}): {why}")))?;
     }
     Ok(reader.metadata)
 }
@@ -67,14 +68,14 @@ impl Default for Reader {
 }
 
 impl Reader {
-    fn fragment(&mut self, of: &Object) -> Read<()> {
-        let part = |name: &str| of.get(name).map(|class| self.class(class)).transpose();
-        match word(of, "type") {
+    fn read_fragment(&mut self, of: &Object) -> Read<()> {
+        let part = |name: &str| of.get(name).map(|class| self.read_class(class)).transpose();
+        match get_text(of, "type") {
             Some("preamble") if of.get("version") != Some(&Value::from(2)) => {
                 return Err("of a version that is not read".to_owned());
             }
             Some("field-class-alias") => {
-                let name = word(of, "name").ok_or("it has no name")?.to_owned();
+                let name = get_text(of, "name").ok_or("it has no name")?.to_owned();
                 let class = part("field-class")?.ok_or("it has no class of fields")?;
                 self.known.insert(name, class);
             }
@@ -87,7 +88,8 @@ impl Reader {
                 }
             }
             Some("clock-class") => {
-                let name = word(of, "name").or(word(of, "id")).unwrap_or_default().to_owned();
+                let name =
+                    get_text(of, "name").or(get_text(of, "id")).unwrap_or_default().to_owned();
                 let frequency = of.get("frequency").and_then(Value::as_u64);
                 let frequency =
                     frequency.filter(|ticks| *ticks > 0).ok_or("it has no frequency")?;
@@ -99,13 +101,13 @@ impl Reader {
                     event_header: part("event-record-header-field-class")?,
                     event_context: part("event-record-common-context-field-class")?,
                 };
-                self.metadata.streams.insert(number(of, "id", 0)?, stream);
+                self.metadata.streams.insert(get_number(of, "id", 0)?, stream);
             }
             Some("event-record-class") => {
                 let event = EventType {
-                    name: word(of, "name").unwrap_or_default().to_owned(),
-                    id: number(of, "id", 0)?,
-                    stream: number(of, "data-stream-class-id", 0)?,
+                    name: get_text(of, "name").unwrap_or_default().to_owned(),
+                    id: get_number(of, "id", 0)?,
+                    stream: get_number(of, "data-stream-class-id", 0)?,
                     context: part("specific-context-field-class")?,
                     fields: part("payload-field-class")?,
                 };
@@ -117,57 +119,61 @@ impl Reader {
     }
 
     /// A class of fields, or the name of one.
-    fn class(&self, value: &Value) -> Read<CtfType> {
+    fn read_class(&self, value: &Value) -> Read<CtfType> {
         if let Value::String(name) = value {
-            let known = self.known.get(name).cloned();
-            return known.ok_or_else(|| format!("`{}` is not declared", name.escape_debug()));
+            let known_class = self.known.get(name).cloned();
+            return known_class.ok_or_else(|| format!("`{}` is not declared", name.escape_debug()));
         }
-        let of = value.as_object().ok_or("a field class is not an object")?;
-        let kind = word(of, "type").unwrap_or("without a type");
+        let class_object = value.as_object().ok_or("a field class is not an object")?;
+        let kind = get_text(class_object, "type").unwrap_or("without a type");
         let text = CtfType::Integer(Integer { text: true, ..BYTE });
-        let encoding = word(of, "encoding").is_none_or(|encoding| encoding == "utf-8");
+        let encoding =
+            get_text(class_object, "encoding").is_none_or(|encoding| encoding == "utf-8");
         if kind.ends_with("-string") && !encoding {
             return Err("a text is not in UTF-8".to_owned());
         }
         let class = match kind {
-            "structure" => self.structure(of)?,
-            "optional" => self.optional(of)?,
-            "variant" => self.variant(of)?,
+            "structure" => self.read_structure(class_object)?,
+            "optional" => self.read_optional(class_object)?,
+            "variant" => self.read_variant(class_object)?,
             "null-terminated-string" => CtfType::Text,
-            "static-length-string" | "dynamic-length-string" => array(of, text)?,
-            "static-length-blob" | "dynamic-length-blob" => array(of, CtfType::Integer(BYTE))?,
+            "static-length-string" | "dynamic-length-string" => read_array(class_object, text)?,
+            "static-length-blob" | "dynamic-length-blob" => {
+                read_array(class_object, CtfType::Integer(BYTE))?
+            }
             "static-length-array" | "dynamic-length-array" => {
-                let element = of.get("element-field-class").ok_or("an array has no elements")?;
-                aligned(of, array(of, self.class(element)?)?)?
+                let element =
+                    class_object.get("element-field-class").ok_or("an array has no elements")?;
+                align_class(class_object, read_array(class_object, self.read_class(element)?)?)?
             }
             kind if kind.starts_with("variable-length-") => {
-                let align = align(of, "alignment", 8)?;
-                CtfType::Integer(Integer { size: 0, align, ..integer(of, kind) })
+                let align = get_alignment(class_object, "alignment", 8)?;
+                CtfType::Integer(Integer { size: 0, align, ..read_integer(class_object, kind) })
             }
-            kind if kind.starts_with("fixed-length-") => fixed(of, kind)?,
+            kind if kind.starts_with("fixed-length-") => read_fixed_length(class_object, kind)?,
             kind => return Err(format!("fields `{}` are not read", kind.escape_debug())),
         };
-        match class.depth() <= MOST_DEPTH {
+        match class.max_depth() <= MOST_DEPTH {
             true => Ok(class),
             false => Err("classes lie too deep within classes".to_owned()),
         }
     }
 
-    fn structure(&self, of: &Object) -> Read<CtfType> {
+    fn read_structure(&self, of: &Object) -> Read<CtfType> {
         let members = of.get("member-classes").and_then(Value::as_array);
         let members = members.into_iter().flatten().map(|member| {
             let name = member.get("name").and_then(Value::as_str).ok_or("a field has no name")?;
             let class = member.get("field-class").ok_or("a field has no class")?;
-            Ok((name.to_owned(), self.class(class)?))
+            Ok((name.to_owned(), self.read_class(class)?))
         });
         let fields = members.collect::<Read<Vec<_>>>()?;
-        let align = align(of, "minimum-alignment", 1)?;
+        let align = get_alignment(of, "minimum-alignment", 1)?;
         Ok(CtfType::Struct(Rc::new(Structure::new(align, fields))))
     }
 
     /// A field that is there if another one has certain values.
-    fn optional(&self, of: &Object) -> Read<CtfType> {
-        let class = self.class(of.get("field-class").ok_or("it has no class of fields")?)?;
+    fn read_optional(&self, of: &Object) -> Read<CtfType> {
+        let class = self.read_class(of.get("field-class").ok_or("it has no class of fields")?)?;
         let ranges = match of.get("selector-field-ranges") {
             Some(ranges) => read_ranges(ranges)?,
             None => vec![(i64::MIN, -1), (1, i64::MAX)],
@@ -175,35 +181,35 @@ impl Reader {
         let nothing = CtfType::Struct(Rc::new(Structure::new(1, Vec::new())));
         let options = Structure::new(1, vec![(String::new(), class), (String::new(), nothing)]);
         let ranges = Rc::new(vec![ranges, vec![(i64::MIN, i64::MAX)]]);
-        let tag = Some(path(of, "selector-field-location")?);
+        let tag = Some(read_path(of, "selector-field-location")?);
         Ok(CtfType::Variant { tag, options: Rc::new(options), ranges: Some(ranges) })
     }
 
-    fn variant(&self, of: &Object) -> Read<CtfType> {
+    fn read_variant(&self, of: &Object) -> Read<CtfType> {
         let (mut fields, mut ranges) = (Vec::new(), Vec::new());
         for option in of.get("options").and_then(Value::as_array).into_iter().flatten() {
             let name = option.get("name").and_then(Value::as_str).unwrap_or_default();
             let class = option.get("field-class").ok_or("an option has no class")?;
-            fields.push((name.to_owned(), self.class(class)?));
+            fields.push((name.to_owned(), self.read_class(class)?));
             ranges.push(read_ranges(option.get("selector-field-ranges").unwrap_or(&Value::Null))?);
         }
-        let tag = Some(path(of, "selector-field-location")?);
+        let tag = Some(read_path(of, "selector-field-location")?);
         let options = Rc::new(Structure::new(1, fields));
         Ok(CtfType::Variant { tag, options, ranges: Some(Rc::new(ranges)) })
     }
 }
 
-fn word<'a>(of: &'a Object, key: &str) -> Option<&'a str> {
+fn get_text<'a>(of: &'a Object, key: &str) -> Option<&'a str> {
     of.get(key).and_then(Value::as_str)
 }
 
-fn number(of: &Object, key: &str, missing: u64) -> Read<u64> {
+fn get_number(of: &Object, key: &str, missing: u64) -> Read<u64> {
     let found = of.get(key).map_or(Some(missing), Value::as_u64);
     found.ok_or_else(|| format!("its `{key}` is not a number"))
 }
 
-fn align(of: &Object, key: &str, missing: u64) -> Read<u32> {
-    let bits = number(of, key, missing)?;
+fn get_alignment(of: &Object, key: &str, missing: u64) -> Read<u32> {
+    let bits = get_number(of, key, missing)?;
     match bits.is_power_of_two() && bits <= MOST_ALIGN {
         true => Ok(bits as u32),
         false => Err("unsupported alignment".to_owned()),
@@ -211,12 +217,12 @@ fn align(of: &Object, key: &str, missing: u64) -> Read<u32> {
 }
 
 /// The properties that all numbers share.
-fn integer(of: &Object, kind: &str) -> Integer {
+fn read_integer(of: &Object, kind: &str) -> Integer {
     let roles = of.get("roles").and_then(Value::as_array).into_iter().flatten();
     let roles: Vec<&str> = roles.filter_map(Value::as_str).collect();
     Integer {
         signed: kind.contains("-signed-"),
-        order: match word(of, "byte-order") {
+        order: match get_text(of, "byte-order") {
             Some("big-endian") => Some(ByteOrder::Big),
             _ => Some(ByteOrder::Little),
         },
@@ -243,14 +249,14 @@ fn named_role(role: &str) -> Option<&'static str> {
     })
 }
 
-fn fixed(of: &Object, kind: &str) -> Read<CtfType> {
-    let (size, align) = (number(of, "length", 0)?, align(of, "alignment", 1)?);
-    let integer = integer(of, kind);
+fn read_fixed_length(of: &Object, kind: &str) -> Read<CtfType> {
+    let (size, align) = (get_number(of, "length", 0)?, get_alignment(of, "alignment", 1)?);
+    let integer = read_integer(of, kind);
     let usual = match integer.order {
         Some(ByteOrder::Big) => "last-to-first",
         _ => "first-to-last",
     };
-    if word(of, "bit-order").is_some_and(|order| order != usual) {
+    if get_text(of, "bit-order").is_some_and(|order| order != usual) {
         return Err("a number has the bits of its bytes in an order that is not read".to_owned());
     }
     match (kind, size) {
@@ -265,24 +271,24 @@ fn fixed(of: &Object, kind: &str) -> Read<CtfType> {
     }
 }
 
-fn array(of: &Object, element: CtfType) -> Read<CtfType> {
+fn read_array(of: &Object, element: CtfType) -> Read<CtfType> {
     let length = match of.contains_key("length-field-location") {
-        true => ArrayLength::Of(path(of, "length-field-location")?),
-        false => ArrayLength::Fixed(number(of, "length", 0)?),
+        true => ArrayLength::Of(read_path(of, "length-field-location")?),
+        false => ArrayLength::Fixed(get_number(of, "length", 0)?),
     };
     Ok(CtfType::Array(Rc::new(element), length))
 }
 
 /// A class with an alignment of its own.
-fn aligned(of: &Object, class: CtfType) -> Read<CtfType> {
-    Ok(match align(of, "minimum-alignment", 1)? {
+fn align_class(of: &Object, class: CtfType) -> Read<CtfType> {
+    Ok(match get_alignment(of, "minimum-alignment", 1)? {
         1 => class,
         align => CtfType::Struct(Rc::new(Structure::new(align, vec![(String::new(), class)]))),
     })
 }
 
 /// The location of another field: from a part of the packet, or upwards from where it is.
-fn path(of: &Object, key: &str) -> Read<Path> {
+fn read_path(of: &Object, key: &str) -> Read<Path> {
     let wrong = || format!("its `{key}` is not a location");
     let location = of.get(key).ok_or_else(wrong)?;
     let elements = location.as_array().or_else(|| location.get("path")?.as_array());

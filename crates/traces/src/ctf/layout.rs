@@ -73,7 +73,7 @@ impl NamedStructure {
         fields.iter().find(found).map(|(_, seen)| seen)
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<u32> {
+    pub(super) fn number_place(&self, name: &str) -> Option<u32> {
         match self.get(name) {
             Some(NamedStructure::Number(place, _)) => Some(*place),
             _ => None,
@@ -81,7 +81,7 @@ impl NamedStructure {
     }
 
     /// The field below a path.
-    fn below(&self, path: &[String]) -> Option<&NamedStructure> {
+    fn find_below(&self, path: &[String]) -> Option<&NamedStructure> {
         path.iter().try_fold(self, |seen, name| match seen {
             NamedStructure::Fields(fields) => {
                 fields.iter().find(|(known, _)| known == name).map(|(_, seen)| seen)
@@ -91,7 +91,7 @@ impl NamedStructure {
     }
 
     /// Its own numbers and texts in order.
-    pub(super) fn fields(&self) -> &[(String, NamedStructure)] {
+    pub(super) fn named_fields(&self) -> &[(String, NamedStructure)] {
         match self {
             NamedStructure::Fields(fields) => fields,
             _ => &[],
@@ -157,17 +157,17 @@ impl Compiler {
     }
 
     /// The numbers of the last part that have a role.
-    pub(super) fn roles(&self, role: &str) -> impl Iterator<Item = u32> {
+    pub(super) fn places_with_role(&self, role: &str) -> impl Iterator<Item = u32> {
         self.roles.iter().filter(move |(known, _)| *known == role).map(|(_, place)| *place)
     }
 
     /// The first of them.
-    pub(super) fn role(&self, role: &str) -> Option<u32> {
-        self.roles(role).next()
+    pub(super) fn place_with_role(&self, role: &str) -> Option<u32> {
+        self.places_with_role(role).next()
     }
 
     /// The layout of a part of packets or events; later parts may refer to its fields.
-    pub(super) fn part(
+    pub(super) fn compile_part(
         &mut self,
         root: &'static str,
         declared: Option<&CtfType>,
@@ -176,51 +176,54 @@ impl Compiler {
         let nothing = CtfType::Struct(Rc::new(Structure { align: 1, ..Structure::default() }));
         self.root = root;
         self.roles.clear();
-        let (layout, seen) = self.of(declared.unwrap_or(&nothing), budget)?;
+        let (layout, seen) = self.compile_type(declared.unwrap_or(&nothing), budget)?;
         self.roots.push((root, seen.clone()));
         Ok((layout, seen))
     }
 
-    fn of(
+    fn compile_type(
         &mut self,
         declared: &CtfType,
         budget: &mut usize,
     ) -> Result<(PacketStep, NamedStructure), TraceError> {
         *budget += 1;
         if *budget > MOST_LAYOUTS || self.places > MOST_PLACES {
-            return Err(super::broken(0, "it has too many fields"));
+            return Err(super::metadata_error(0, "it has too many fields"));
         }
         Ok(match declared {
             CtfType::Integer(integer) => {
-                let place = self.number(integer);
-                (self.layout(integer, place), NamedStructure::Number(place, None))
+                let place = self.add_number(integer);
+                (self.number_step(integer, place), NamedStructure::Number(place, None))
             }
             CtfType::Enum(integer, values) => {
-                let place = self.number(integer);
-                (self.layout(integer, place), NamedStructure::Number(place, Some(values.clone())))
+                let place = self.add_number(integer);
+                (
+                    self.number_step(integer, place),
+                    NamedStructure::Number(place, Some(values.clone())),
+                )
             }
             CtfType::Float { size, align } => {
                 (PacketStep::Skipped { bits: (*size).into(), align: *align }, NamedStructure::Other)
             }
             CtfType::Text => {
-                let place = self.place();
+                let place = self.next_place();
                 (PacketStep::Text { place }, NamedStructure::Text(place))
             }
-            CtfType::Struct(structure) => self.structure(structure, budget)?,
-            CtfType::Array(element, length) => self.array(element, length, budget)?,
+            CtfType::Struct(structure) => self.compile_structure(structure, budget)?,
+            CtfType::Array(element, length) => self.compile_array(element, length, budget)?,
             CtfType::Variant { tag, options, ranges } => {
-                self.variant(tag.as_ref(), options, ranges.as_deref(), budget)?
+                self.compile_variant(tag.as_ref(), options, ranges.as_deref(), budget)?
             }
         })
     }
 
-    fn place(&mut self) -> u32 {
+    fn next_place(&mut self) -> u32 {
         self.places += 1;
         self.places - 1
     }
 
-    fn number(&mut self, integer: &Integer) -> u32 {
-        let place = self.place();
+    fn add_number(&mut self, integer: &Integer) -> u32 {
+        let place = self.next_place();
         if integer.clock {
             self.clocks.push((place, if integer.size == 0 { 64 } else { integer.size }));
         }
@@ -228,13 +231,13 @@ impl Compiler {
         place
     }
 
-    fn layout(&self, integer: &Integer, place: u32) -> PacketStep {
+    fn number_step(&self, integer: &Integer, place: u32) -> PacketStep {
         let Integer { size, align, signed, order, .. } = *integer;
         let form = IntegerLayout { size, align, signed, order: order.unwrap_or(self.order) };
         PacketStep::Number { form, place }
     }
 
-    fn structure(
+    fn compile_structure(
         &mut self,
         structure: &Structure,
         budget: &mut usize,
@@ -242,19 +245,20 @@ impl Compiler {
         self.open.push((std::mem::take(&mut self.name), Vec::new()));
         let mut fields = Vec::new();
         for (name, declared) in &structure.fields {
-            let (layout, seen) = self.field(name, name, declared, budget)?;
+            let (layout, seen) = self.compile_field(name, name, declared, budget)?;
             fields.push(layout);
             if let Some((_, open)) = self.open.last_mut() {
                 open.push((name.clone(), seen));
             }
         }
         let (_, seen) = self.open.pop().unwrap_or_default();
-        let align = fields.iter().map(PacketStep::align).max().unwrap_or(1).max(structure.align);
+        let align =
+            fields.iter().map(PacketStep::alignment).max().unwrap_or(1).max(structure.align);
         Ok((PacketStep::Struct { align, fields }, NamedStructure::Fields(seen)))
     }
 
     /// A field of a structure, or an option of a variant, whose fields are found below its name.
-    fn field(
+    fn compile_field(
         &mut self,
         name: &str,
         found_as: &str,
@@ -262,7 +266,7 @@ impl Compiler {
         budget: &mut usize,
     ) -> Result<(PacketStep, NamedStructure), TraceError> {
         self.name = found_as.to_owned();
-        let (layout, seen) = self.of(declared, budget)?;
+        let (layout, seen) = self.compile_type(declared, budget)?;
         if let NamedStructure::Number(place, _) = seen {
             let named = self.named.iter().find(|role| **role == name.trim_start_matches('_'));
             self.roles.extend(named.map(|role| (*role, place)));
@@ -270,7 +274,7 @@ impl Compiler {
         Ok((layout, seen))
     }
 
-    fn array(
+    fn compile_array(
         &mut self,
         element: &CtfType,
         length: &ArrayLength,
@@ -278,14 +282,14 @@ impl Compiler {
     ) -> Result<(PacketStep, NamedStructure), TraceError> {
         let count = match length {
             ArrayLength::Fixed(count) => ElementCount::Fixed(*count),
-            ArrayLength::Of(path) => match self.find(path) {
+            ArrayLength::Of(path) => match self.find_field(path) {
                 Some(NamedStructure::Number(place, _)) => ElementCount::At(*place),
-                _ => return Err(unknown(path)),
+                _ => return Err(unknown_field(path)),
             },
         };
         match element {
             CtfType::Integer(Integer { text: true, size: 8, align: 8, .. }) => {
-                let place = self.place();
+                let place = self.next_place();
                 Ok((PacketStep::Characters { count, place }, NamedStructure::Text(place)))
             }
             CtfType::Integer(Integer { size: size @ 1.., align, .. }) if size % align == 0 => {
@@ -293,13 +297,13 @@ impl Compiler {
                 // Contiguous elements are skipped at once; short arrays, such as the two arguments
                 // of a system call, are kept.
                 if let ElementCount::Fixed(count @ 1..=KEPT_ELEMENTS) = count {
-                    let many = (0..count).map(|at| {
-                        let (layout, seen) = self.of(element, budget)?;
+                    let element_layouts = (0..count).map(|at| {
+                        let (layout, seen) = self.compile_type(element, budget)?;
                         Ok((layout, (at.to_string(), seen)))
                     });
-                    let many: Vec<(PacketStep, (String, NamedStructure))> =
-                        many.collect::<Result<_, TraceError>>()?;
-                    let (fields, seen) = many.into_iter().unzip();
+                    let element_fields: Vec<(PacketStep, (String, NamedStructure))> =
+                        element_layouts.collect::<Result<_, TraceError>>()?;
+                    let (fields, seen) = element_fields.into_iter().unzip();
                     return Ok((
                         PacketStep::Struct { align, fields },
                         NamedStructure::Fields(seen),
@@ -309,13 +313,13 @@ impl Compiler {
                 Ok((PacketStep::Array { element, count }, NamedStructure::Other))
             }
             element => {
-                let (layout, _) = self.of(element, budget)?;
+                let (layout, _) = self.compile_type(element, budget)?;
                 Ok((PacketStep::Array { element: Box::new(layout), count }, NamedStructure::Other))
             }
         }
     }
 
-    fn variant(
+    fn compile_variant(
         &mut self,
         tag: Option<&Path>,
         options: &Structure,
@@ -324,16 +328,16 @@ impl Compiler {
     ) -> Result<(PacketStep, NamedStructure), TraceError> {
         let nowhere = Path::Names(Vec::new());
         let path = tag.unwrap_or(&nowhere);
-        let (tag, values) = match self.find(path) {
+        let (tag, values) = match self.find_field(path) {
             Some(NamedStructure::Number(tag, values)) if values.is_some() || ranges.is_some() => {
                 (*tag, values.clone().unwrap_or_default())
             }
-            _ => return Err(unknown(path)),
+            _ => return Err(unknown_field(path)),
         };
-        let own = std::mem::take(&mut self.name);
+        let variant_name = std::mem::take(&mut self.name);
         let (mut cases, mut seen) = (Vec::new(), Vec::new());
         for (at, (name, declared)) in options.fields.iter().enumerate() {
-            let (layout, below) = self.field(name, &own, declared, budget)?;
+            let (layout, below) = self.compile_field(name, &variant_name, declared, budget)?;
             seen.push((name.clone(), below));
             if let Some(ranges) = ranges {
                 cases.push((ranges.get(at).cloned().unwrap_or_default(), layout));
@@ -348,18 +352,18 @@ impl Compiler {
         Ok((PacketStep::Variant { tag, cases }, NamedStructure::Fields(seen)))
     }
 
-    fn find(&self, path: &Path) -> Option<&NamedStructure> {
+    fn find_field(&self, path: &Path) -> Option<&NamedStructure> {
         match path {
             Path::Names(names) => self.find_by_names(names),
             Path::From(root, names) if *root == self.root => self.find_in_open(0, names),
-            Path::From(root, names) => self.root(root)?.below(names),
+            Path::From(root, names) => self.find_root(root)?.find_below(names),
             Path::Upwards(levels, names) => {
                 self.find_in_open(self.open.len().checked_sub(levels + 1)?, names)
             }
         }
     }
 
-    fn root(&self, name: &str) -> Option<&NamedStructure> {
+    fn find_root(&self, name: &str) -> Option<&NamedStructure> {
         self.roots.iter().find(|(root, _)| *root == name).map(|(_, seen)| seen)
     }
 
@@ -368,7 +372,7 @@ impl Compiler {
         let (first, rest) = path.split_first()?;
         let (_, fields) = self.open.get(depth)?;
         match fields.iter().rev().find(|(known, _)| known == first) {
-            Some((_, seen)) => seen.below(rest),
+            Some((_, seen)) => seen.find_below(rest),
             None => {
                 let (name, _) = self.open.get(depth + 1)?;
                 (name == first).then(|| self.find_in_open(depth + 1, rest))?
@@ -381,16 +385,16 @@ impl Compiler {
         let whole = path.join(".");
         for (root, seen) in &self.roots {
             if let Some(rest) = whole.strip_prefix(root).and_then(|rest| rest.strip_prefix('.')) {
-                return seen.below(&rest.split('.').map(str::to_owned).collect::<Vec<_>>());
+                return seen.find_below(&rest.split('.').map(str::to_owned).collect::<Vec<_>>());
             }
         }
         let (first, rest) = path.split_first()?;
         let innermost = self.open.iter().rev().map(|(_, fields)| &fields[..]);
-        let outer = self.roots.iter().rev().map(|(_, seen)| seen.fields());
+        let outer = self.roots.iter().rev().map(|(_, seen)| seen.named_fields());
         innermost
             .chain(outer)
             .find_map(|fields| fields.iter().rev().find(|(known, _)| known == first))
-            .and_then(|(_, seen)| seen.below(rest))
+            .and_then(|(_, seen)| seen.find_below(rest))
     }
 }
 
@@ -399,19 +403,22 @@ const KEPT_ELEMENTS: u64 = 16;
 
 impl PacketStep {
     /// Its alignment in bits of a packet.
-    pub(super) fn align(&self) -> u32 {
+    pub(super) fn alignment(&self) -> u32 {
         match self {
             PacketStep::Number { form, .. } => form.align,
             PacketStep::Skipped { align, .. } | PacketStep::Struct { align, .. } => *align,
             PacketStep::Text { .. } | PacketStep::Characters { .. } => 8,
-            PacketStep::Array { element, .. } => element.align(),
+            PacketStep::Array { element, .. } => element.alignment(),
             PacketStep::Variant { .. } => 1,
         }
     }
 }
 
-fn unknown(path: &Path) -> TraceError {
+fn unknown_field(path: &Path) -> TraceError {
     let (Path::Names(names) | Path::From(_, names) | Path::Upwards(_, names)) = path;
     let path = names.join(".");
-    super::broken(0, &format!("the field `{}` is not declared before its use", path.escape_debug()))
+    super::metadata_error(
+        0,
+        &format!("the field `{}` is not declared before its use", path.escape_debug()),
+    )
 }

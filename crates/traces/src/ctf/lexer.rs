@@ -1,6 +1,6 @@
 //! The tokens of TSDL, the language of CTF 1.8's metadata (diamon.org/ctf, appendix A and C).
 
-use super::broken;
+use super::metadata_error;
 use crate::TraceError;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,13 +20,13 @@ const SIGNS: [&str; 19] = [
 const MOST_TOKENS: usize = 1 << 23;
 
 /// The tokens of a text, with their lines.
-pub(super) fn tokens(text: &str) -> Result<Vec<(Token, u32)>, TraceError> {
+pub(super) fn tokenize(text: &str) -> Result<Vec<(Token, u32)>, TraceError> {
     let mut tokens = Vec::new();
     let mut rest = text;
     let mut line = 1;
     loop {
         let space = rest.len() - rest.trim_start().len();
-        line += lines(&rest[..space]);
+        line += count_lines(&rest[..space]);
         rest = &rest[space..];
         let Some(first) = rest.chars().next() else { return Ok(tokens) };
         let skipped = match first {
@@ -37,44 +37,45 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, u32)>, TraceError> {
             _ => None,
         };
         if let Some(skipped) = skipped {
-            line += lines(&rest[..skipped]);
+            line += count_lines(&rest[..skipped]);
             rest = &rest[skipped..];
             continue;
         }
-        let (token, length) = token(rest, first, line)?;
+        let (token, length) = read_token(rest, first, line)?;
         if tokens.len() >= MOST_TOKENS {
-            return Err(broken(line, "it has too many words"));
+            return Err(metadata_error(line, "it has too many words"));
         }
         tokens.push((token, line));
-        line += lines(&rest[..length]);
+        line += count_lines(&rest[..length]);
         rest = &rest[length..];
     }
 }
 
-fn lines(text: &str) -> u32 {
+fn count_lines(text: &str) -> u32 {
     text.bytes().filter(|byte| *byte == b'\n').count() as u32
 }
 
-fn token(rest: &str, first: char, line: u32) -> Result<(Token, usize), TraceError> {
+fn read_token(rest: &str, first: char, line: u32) -> Result<(Token, usize), TraceError> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let length = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
     if first.is_ascii_digit() {
-        let number = number(&rest[..length]).ok_or_else(|| broken(line, "a number is none"))?;
+        let number = parse_number(&rest[..length])
+            .ok_or_else(|| metadata_error(line, "a number is none"))?;
         return Ok((Token::Number(number), length));
     }
     if is_of_name(first) {
         return Ok((Token::Name(rest[..length].to_owned()), length));
     }
     if first == '"' {
-        return text(rest).ok_or_else(|| broken(line, "a text has no end"));
+        return read_text(rest).ok_or_else(|| metadata_error(line, "a text has no end"));
     }
     let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
-    let sign = sign.ok_or_else(|| broken(line, "unexpected character"))?;
+    let sign = sign.ok_or_else(|| metadata_error(line, "unexpected character"))?;
     Ok((Token::Sign(sign), sign.len()))
 }
 
 /// A number in C syntax: decimal, `0x…` or octal, with suffixes `u` and `l`.
-fn number(word: &str) -> Option<u64> {
+fn parse_number(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
     let hexadecimal = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
     match (hexadecimal, digits.strip_prefix('0')) {
@@ -85,7 +86,7 @@ fn number(word: &str) -> Option<u64> {
 }
 
 /// The text between quotation marks, and its length including them.
-fn text(rest: &str) -> Option<(Token, usize)> {
+fn read_text(rest: &str) -> Option<(Token, usize)> {
     let mut text = String::new();
     let mut chars = rest.char_indices().skip(1);
     while let Some((at, c)) = chars.next() {
@@ -105,7 +106,8 @@ mod tests {
     #[test]
     fn ctf_metadata_is_split_into_tokens_without_comments() {
         let text = "/* a\n b */ uint5_t id; // c\n x = 0x1F...-017ul := \"a\\\"b\";";
-        let found: Vec<Token> = tokens(text).unwrap().into_iter().map(|(token, _)| token).collect();
+        let found: Vec<Token> =
+            tokenize(text).unwrap().into_iter().map(|(token, _)| token).collect();
         let (name, sign) = (|name: &str| Token::Name(name.to_owned()), Token::Sign);
         let expected = [
             name("uint5_t"),
@@ -122,9 +124,9 @@ mod tests {
             sign(";"),
         ];
         assert_eq!(found, expected);
-        assert_eq!(tokens(text).unwrap()[3].1, 3);
+        assert_eq!(tokenize(text).unwrap()[3].1, 3);
         for broken in ["\"a", "#", "12ab"] {
-            assert!(tokens(broken).is_err());
+            assert!(tokenize(broken).is_err());
         }
     }
 }

@@ -15,27 +15,29 @@ pub(super) fn read(text: &str) -> Result<Metadata, TraceError> {
     let mut parser = Parser::new(text)?;
     let mut metadata = Metadata::default();
     while !parser.is_at_end() {
-        if parser.take(";") || parser.declaration()? {
+        if parser.skip_sign(";") || parser.read_declaration()? {
             continue;
         }
-        let kind = parser.name()?;
-        parser.need("{")?;
-        let attributes = parser.block()?;
-        parser.need(";")?;
+        let kind = parser.read_name()?;
+        parser.expect_sign("{")?;
+        let attributes = parser.read_block()?;
+        parser.expect_sign(";")?;
         match kind.as_str() {
-            "trace" => trace(attributes, &mut metadata),
-            "env" => environment(attributes, &mut metadata),
-            "clock" => clock(attributes, &mut metadata),
-            "stream" if metadata.streams.len() < MOST_STREAMS => stream(attributes, &mut metadata),
-            "event" if metadata.events.len() < MOST_EVENTS => event(attributes, &mut metadata),
-            "stream" | "event" => return parser.wrong("it has too many streams or events"),
+            "trace" => read_trace(attributes, &mut metadata),
+            "env" => read_environment(attributes, &mut metadata),
+            "clock" => read_clock(attributes, &mut metadata),
+            "stream" if metadata.streams.len() < MOST_STREAMS => {
+                read_stream(attributes, &mut metadata)
+            }
+            "event" if metadata.events.len() < MOST_EVENTS => read_event(attributes, &mut metadata),
+            "stream" | "event" => return parser.error_here("it has too many streams or events"),
             _ => {}
         }
     }
     Ok(metadata)
 }
 
-fn trace(attributes: CtfAttributes, metadata: &mut Metadata) {
+fn read_trace(attributes: CtfAttributes, metadata: &mut Metadata) {
     for (key, attribute) in attributes {
         match (key.as_str(), attribute) {
             ("byte_order", Attribute::Value(value)) => {
@@ -47,7 +49,7 @@ fn trace(attributes: CtfAttributes, metadata: &mut Metadata) {
     }
 }
 
-fn environment(attributes: CtfAttributes, metadata: &mut Metadata) {
+fn read_environment(attributes: CtfAttributes, metadata: &mut Metadata) {
     for (key, attribute) in attributes.into_iter().take(MOST_VALUES) {
         let value = match attribute {
             Attribute::Value(AttributeValue::Text(text)) => text,
@@ -59,7 +61,7 @@ fn environment(attributes: CtfAttributes, metadata: &mut Metadata) {
 }
 
 /// The first clock; kernel tracers have only one.
-fn clock(attributes: CtfAttributes, metadata: &mut Metadata) {
+fn read_clock(attributes: CtfAttributes, metadata: &mut Metadata) {
     let mut clock = CtfClock { name: String::new(), frequency: 1_000_000_000 };
     for (key, attribute) in attributes {
         match (key.as_str(), attribute) {
@@ -73,7 +75,7 @@ fn clock(attributes: CtfAttributes, metadata: &mut Metadata) {
     metadata.clock.get_or_insert(clock);
 }
 
-fn stream(attributes: CtfAttributes, metadata: &mut Metadata) {
+fn read_stream(attributes: CtfAttributes, metadata: &mut Metadata) {
     let (mut id, mut stream) = (0, StreamType::default());
     for (key, attribute) in attributes {
         match (key.as_str(), attribute) {
@@ -87,7 +89,7 @@ fn stream(attributes: CtfAttributes, metadata: &mut Metadata) {
     metadata.streams.insert(id, stream);
 }
 
-fn event(attributes: CtfAttributes, metadata: &mut Metadata) {
+fn read_event(attributes: CtfAttributes, metadata: &mut Metadata) {
     let mut event = EventType::default();
     for (key, attribute) in attributes {
         match (key.as_str(), attribute) {

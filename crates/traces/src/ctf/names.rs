@@ -20,25 +20,25 @@ const PREFIXES: [&str; 7] =
     ["timer_", "irq_", "power_", "kmem_", "x86_irq_vectors_", "x86_exceptions_", "lock_"];
 
 /// The tracepoint's system, if known, its name and its meaning.
-pub(super) fn known(name: &str) -> (Option<String>, String, EventMeaning) {
+pub(super) fn identify_event(name: &str) -> (Option<String>, String, EventMeaning) {
     if let Some((system, name)) = name.split_once(':') {
-        let known =
-            Meaning::of(Some(system), name).map_or(EventMeaning::Other, EventMeaning::Meaning);
-        return (Some(system.to_owned()), name.to_owned(), known);
+        let known_meaning = Meaning::from_tracepoint(Some(system), name)
+            .map_or(EventMeaning::Other, EventMeaning::Meaning);
+        return (Some(system.to_owned()), name.to_owned(), known_meaning);
     }
     match name {
         "exit_syscall" => return (None, name.to_owned(), EventMeaning::ExitOfAny),
         "lttng_statedump_process_state" => return (None, name.to_owned(), EventMeaning::Task),
         _ => {}
     }
-    if let Some(call) = call(name) {
+    if let Some(call) = parse_syscall_name(name) {
         let way = if call.enter { "enter" } else { "exit" };
-        let shown = format!("sys_{way}_{}", call.name);
-        return (Some("syscalls".to_owned()), shown, EventMeaning::Call(call));
+        let shown_name = format!("sys_{way}_{}", call.name);
+        return (Some("syscalls".to_owned()), shown_name, EventMeaning::Call(call));
     }
     let shorter = PREFIXES.iter().filter_map(|prefix| name.strip_prefix(prefix));
     let names = std::iter::once(name).chain(shorter);
-    let found = names.filter_map(|name| Some((name, Meaning::of(None, name)?))).next();
+    let found = names.filter_map(|name| Some((name, Meaning::from_tracepoint(None, name)?))).next();
     match found {
         Some((name, meaning)) => (None, name.to_owned(), EventMeaning::Meaning(meaning)),
         None => (None, name.to_owned(), EventMeaning::Other),
@@ -46,13 +46,13 @@ pub(super) fn known(name: &str) -> (Option<String>, String, EventMeaning) {
 }
 
 /// `syscall_entry_read`, and `sys_read` before LTTng 2.6; of 32-bit programs with `compat_`.
-fn call(name: &str) -> Option<TracedSyscall> {
+fn parse_syscall_name(name: &str) -> Option<TracedSyscall> {
     let name = name.strip_prefix("compat_").unwrap_or(name);
-    let of = |name: &str, enter| Some(TracedSyscall { name: name.to_owned(), enter });
+    let traced_call = |name: &str, enter| Some(TracedSyscall { name: name.to_owned(), enter });
     match (name.strip_prefix("syscall_entry_"), name.strip_prefix("syscall_exit_")) {
-        (Some(name), _) => of(name, true),
-        (_, Some(name)) => of(name, false),
-        _ => name.strip_prefix("sys_").and_then(|name| of(name, true)),
+        (Some(name), _) => traced_call(name, true),
+        (_, Some(name)) => traced_call(name, false),
+        _ => name.strip_prefix("sys_").and_then(|name| traced_call(name, true)),
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn lttng_event_names_are_mapped_to_kernel_names() {
-        let meaning = |name: &str| match known(name) {
+        let meaning = |name: &str| match identify_event(name) {
             (_, name, EventMeaning::Meaning(meaning)) => Some((name, meaning)),
             _ => None,
         };
@@ -80,7 +80,7 @@ mod tests {
         for (lttng, kernel, what) in expected {
             assert_eq!(meaning(lttng), Some((kernel.to_owned(), what)), "{lttng}");
         }
-        let (system, name, of) = known("compat_syscall_exit_clock_nanosleep");
+        let (system, name, of) = identify_event("compat_syscall_exit_clock_nanosleep");
         assert_eq!(system.as_deref(), Some("syscalls"));
         assert_eq!(name, "sys_exit_clock_nanosleep");
         assert_eq!(
@@ -88,9 +88,9 @@ mod tests {
             EventMeaning::Call(TracedSyscall { name: "clock_nanosleep".to_owned(), enter: false })
         );
         assert!(matches!(
-            known("sys_read").2,
+            identify_event("sys_read").2,
             EventMeaning::Call(TracedSyscall { enter: true, .. })
         ));
-        assert_eq!(known("net_dev_queue").2, EventMeaning::Other);
+        assert_eq!(identify_event("net_dev_queue").2, EventMeaning::Other);
     }
 }

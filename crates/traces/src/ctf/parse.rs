@@ -1,8 +1,8 @@
 //! Parses the text of the metadata to declarations.
 
 use super::CtfScopes;
-use super::broken;
-use super::lexer::{Token, tokens};
+use super::lexer::{Token, tokenize};
+use super::metadata_error;
 use super::types::{ArrayLength, CtfType, Integer, MOST_ALIGN, MOST_DEPTH, Path, Structure};
 use crate::TraceError;
 use crate::bytes::ByteOrder;
@@ -33,7 +33,7 @@ pub(super) struct Parser {
 
 impl Parser {
     pub(super) fn new(text: &str) -> ParseResult<Parser> {
-        Ok(Parser { tokens: tokens(text)?, ..Parser::default() })
+        Ok(Parser { tokens: tokenize(text)?, ..Parser::default() })
     }
 
     pub(super) fn is_at_end(&self) -> bool {
@@ -44,64 +44,64 @@ impl Parser {
         self.tokens.get(self.at).map(|(token, _)| token)
     }
 
-    fn line(&self) -> u32 {
+    fn current_line(&self) -> u32 {
         let at = self.at.min(self.tokens.len().saturating_sub(1));
         self.tokens.get(at).map_or(0, |(_, line)| *line)
     }
 
-    pub(super) fn wrong<T>(&self, why: &str) -> ParseResult<T> {
-        Err(broken(self.line(), why))
+    pub(super) fn error_here<T>(&self, why: &str) -> ParseResult<T> {
+        Err(metadata_error(self.current_line(), why))
     }
 
-    fn is(&self, sign: &str) -> bool {
+    fn is_next(&self, sign: &str) -> bool {
         matches!(self.peek(), Some(Token::Sign(found)) if *found == sign)
     }
 
     /// Skips a sign, if it is next.
-    pub(super) fn take(&mut self, sign: &str) -> bool {
-        let is = self.is(sign);
+    pub(super) fn skip_sign(&mut self, sign: &str) -> bool {
+        let is = self.is_next(sign);
         self.at += usize::from(is);
         is
     }
 
-    pub(super) fn need(&mut self, sign: &str) -> ParseResult<()> {
-        match self.take(sign) {
+    pub(super) fn expect_sign(&mut self, sign: &str) -> ParseResult<()> {
+        match self.skip_sign(sign) {
             true => Ok(()),
-            false => self.wrong(&format!("`{sign}` is missing")),
+            false => self.error_here(&format!("`{sign}` is missing")),
         }
     }
 
-    fn word(&self) -> Option<&str> {
+    fn peek_name(&self) -> Option<&str> {
         match self.peek() {
             Some(Token::Name(name)) => Some(name),
             _ => None,
         }
     }
 
-    pub(super) fn name(&mut self) -> ParseResult<String> {
-        match self.word().map(str::to_owned) {
+    pub(super) fn read_name(&mut self) -> ParseResult<String> {
+        match self.peek_name().map(str::to_owned) {
             Some(name) => {
                 self.at += 1;
                 Ok(name)
             }
-            None => self.wrong("a name is missing"),
+            None => self.error_here("a name is missing"),
         }
     }
 
     /// `packet.header`
-    fn path(&mut self) -> ParseResult<Vec<String>> {
-        let mut path = vec![self.name()?];
-        while self.take(".") {
-            path.push(self.name()?);
+    fn read_path(&mut self) -> ParseResult<Vec<String>> {
+        let mut path = vec![self.read_name()?];
+        while self.skip_sign(".") {
+            path.push(self.read_name()?);
         }
         Ok(path)
     }
 
-    fn number(&mut self) -> ParseResult<i64> {
-        let negative = self.take("-");
-        let _ = self.take("+");
+    fn read_number(&mut self) -> ParseResult<i64> {
+        let negative = self.skip_sign("-");
+        let _ = self.skip_sign("+");
         let Some(Token::Number(number)) = self.peek() else {
-            return self.wrong("a number is missing");
+            return self.error_here("a number is missing");
         };
         let number = *number as i64;
         self.at += 1;
@@ -109,11 +109,11 @@ impl Parser {
     }
 
     /// The declarations and attributes of a block, after its `{`.
-    pub(super) fn block(&mut self) -> ParseResult<Vec<(String, Attribute)>> {
-        self.scopes.open();
+    pub(super) fn read_block(&mut self) -> ParseResult<Vec<(String, Attribute)>> {
+        self.scopes.open_scope();
         let mut attributes = Vec::new();
-        while !self.take("}") {
-            if self.declaration()? {
+        while !self.skip_sign("}") {
+            if self.read_declaration()? {
                 continue;
             }
             let key = match self.peek() {
@@ -122,104 +122,104 @@ impl Parser {
                     self.at += 1;
                     text
                 }
-                _ => self.path()?.join("."),
+                _ => self.read_path()?.join("."),
             };
-            let attribute = if self.take(":=") {
+            let attribute = if self.skip_sign(":=") {
                 Attribute::Type(self.any_type()?)
             } else {
-                self.need("=")?;
-                Attribute::Value(self.value()?)
+                self.expect_sign("=")?;
+                Attribute::Value(self.read_value()?)
             };
-            self.need(";")?;
+            self.expect_sign(";")?;
             attributes.push((key, attribute));
         }
-        self.scopes.close();
+        self.scopes.close_scope();
         Ok(attributes)
     }
 
-    fn value(&mut self) -> ParseResult<AttributeValue> {
+    fn read_value(&mut self) -> ParseResult<AttributeValue> {
         match self.peek() {
             Some(Token::Text(text)) => {
                 let text = text.clone();
                 self.at += 1;
                 Ok(AttributeValue::Text(text))
             }
-            Some(Token::Name(_)) => Ok(AttributeValue::Text(self.path()?.join("."))),
-            _ => Ok(AttributeValue::Number(self.number()?)),
+            Some(Token::Name(_)) => Ok(AttributeValue::Text(self.read_path()?.join("."))),
+            _ => Ok(AttributeValue::Number(self.read_number()?)),
         }
     }
 
     /// Reads `typealias`, `typedef`, and a named type that is declared without a field.
-    pub(super) fn declaration(&mut self) -> ParseResult<bool> {
-        match self.word() {
+    pub(super) fn read_declaration(&mut self) -> ParseResult<bool> {
+        match self.peek_name() {
             Some("typealias") => {
                 self.at += 1;
                 let declared = self.any_type()?;
-                self.need(":=")?;
+                self.expect_sign(":=")?;
                 let name = self.words_until(";")?;
                 self.scopes.add(name, declared);
             }
             Some("typedef") => {
                 self.at += 1;
-                let (name, declared) = self.field()?;
+                let (name, declared) = self.read_field()?;
                 self.scopes.add(name, declared);
             }
             Some("struct" | "variant" | "enum") => {
                 let start = self.at;
                 self.any_type()?;
                 // A field of this type follows: the type is read again with it.
-                if !self.is(";") {
+                if !self.is_next(";") {
                     self.at = start;
                     return Ok(false);
                 }
             }
             _ => return Ok(false),
         }
-        self.need(";")?;
+        self.expect_sign(";")?;
         Ok(true)
     }
 
     fn words_until(&mut self, sign: &str) -> ParseResult<String> {
         let mut words = Vec::new();
-        while !self.is(sign) {
-            match self.take("*") {
+        while !self.is_next(sign) {
+            match self.skip_sign("*") {
                 true => words.push("*".to_owned()),
-                false => words.push(self.name()?),
+                false => words.push(self.read_name()?),
             }
         }
         Ok(words.join(" "))
     }
 
     /// `uint32_t id`, `integer { … } comm[16]`
-    fn field(&mut self) -> ParseResult<(String, CtfType)> {
+    fn read_field(&mut self) -> ParseResult<(String, CtfType)> {
         let keyword = |word: &str| {
             matches!(word, "integer" | "floating_point" | "string" | "struct" | "variant" | "enum")
         };
-        let (mut declared, name) = if self.word().is_some_and(keyword) {
-            (self.any_type()?, self.name()?)
+        let (mut declared, name) = if self.peek_name().is_some_and(keyword) {
+            (self.any_type()?, self.read_name()?)
         } else {
             let mut words = Vec::new();
-            while self.word().is_some() || self.is("*") {
-                match self.take("*") {
+            while self.peek_name().is_some() || self.is_next("*") {
+                match self.skip_sign("*") {
                     true => words.push("*".to_owned()),
-                    false => words.push(self.name()?),
+                    false => words.push(self.read_name()?),
                 }
             }
-            let Some(name) = words.pop() else { return self.wrong("a field is missing") };
-            (self.known(&words.join(" "))?, name)
+            let Some(name) = words.pop() else { return self.error_here("a field is missing") };
+            (self.find_type(&words.join(" "))?, name)
         };
         let mut lengths = Vec::new();
-        while self.take("[") {
+        while self.skip_sign("[") {
             lengths.push(match self.peek() {
                 Some(Token::Number(count)) => {
                     let count = *count;
                     self.at += 1;
                     ArrayLength::Fixed(count)
                 }
-                _ => ArrayLength::Of(Path::Names(self.path()?)),
+                _ => ArrayLength::Of(Path::Names(self.read_path()?)),
             });
-            self.need("]")?;
-            self.at_most(declared.depth() + lengths.len() as u32)?;
+            self.expect_sign("]")?;
+            self.at_most(declared.max_depth() + lengths.len() as u32)?;
         }
         for length in lengths.into_iter().rev() {
             declared = CtfType::Array(Rc::new(declared), length);
@@ -227,57 +227,57 @@ impl Parser {
         Ok((name, declared))
     }
 
-    fn known(&self, name: &str) -> ParseResult<CtfType> {
-        match self.scopes.find(name) {
+    fn find_type(&self, name: &str) -> ParseResult<CtfType> {
+        match self.scopes.find_type(name) {
             Some(found) => Ok(found),
-            None => self.wrong(&format!("the type `{}` is not declared", name.escape_debug())),
+            None => self.error_here(&format!("the type `{}` is not declared", name.escape_debug())),
         }
     }
 
     fn any_type(&mut self) -> ParseResult<CtfType> {
         self.depth += 1;
         self.at_most(self.depth)?;
-        let found = match self.word() {
-            Some("integer") => self.integer(),
-            Some("floating_point") => self.float(),
+        let found = match self.peek_name() {
+            Some("integer") => self.read_integer(),
+            Some("floating_point") => self.read_float(),
             Some("string") => {
                 self.at += 1;
-                if self.take("{") {
-                    self.block()?;
+                if self.skip_sign("{") {
+                    self.read_block()?;
                 }
                 Ok(CtfType::Text)
             }
-            Some("struct") => self.structure(),
-            Some("variant") => self.variant(),
-            Some("enum") => self.enumeration(),
+            Some("struct") => self.read_structure(),
+            Some("variant") => self.read_variant(),
+            Some("enum") => self.read_enumeration(),
             _ => {
                 let mut words = Vec::new();
-                while self.word().is_some() || self.is("*") {
-                    match self.take("*") {
+                while self.peek_name().is_some() || self.is_next("*") {
+                    match self.skip_sign("*") {
                         true => words.push("*".to_owned()),
-                        false => words.push(self.name()?),
+                        false => words.push(self.read_name()?),
                     }
                 }
-                self.known(&words.join(" "))
+                self.find_type(&words.join(" "))
             }
         };
         self.depth -= 1;
         found
     }
 
-    fn integer(&mut self) -> ParseResult<CtfType> {
+    fn read_integer(&mut self) -> ParseResult<CtfType> {
         self.at += 1;
-        self.need("{")?;
+        self.expect_sign("{")?;
         let mut integer = Integer::default();
-        for (key, attribute) in self.block()? {
+        for (key, attribute) in self.read_block()? {
             let Attribute::Value(value) = attribute else { continue };
             let word = |words: &[&str]| {
                 matches!(&value, AttributeValue::Text(text)
                     if words.iter().any(|word| text.eq_ignore_ascii_case(word)))
             };
             match key.as_str() {
-                "size" => integer.size = self.bits(&value, 64)?,
-                "align" => integer.align = self.align(&value)?,
+                "size" => integer.size = self.check_size(&value, 64)?,
+                "align" => integer.align = self.check_alignment(&value)?,
                 "signed" => integer.signed = value == AttributeValue::Number(1) || word(&["true"]),
                 "byte_order" => integer.order = byte_order(&value),
                 "encoding" => integer.text = word(&["utf8", "ascii"]),
@@ -286,7 +286,7 @@ impl Parser {
             }
         }
         if integer.size == 0 {
-            return self.wrong("an integer has no size");
+            return self.error_here("an integer has no size");
         }
         if integer.align == 0 {
             integer.align = if integer.size.is_multiple_of(8) { 8 } else { 1 };
@@ -294,15 +294,15 @@ impl Parser {
         Ok(CtfType::Integer(integer))
     }
 
-    fn float(&mut self) -> ParseResult<CtfType> {
+    fn read_float(&mut self) -> ParseResult<CtfType> {
         self.at += 1;
-        self.need("{")?;
+        self.expect_sign("{")?;
         let (mut size, mut align) = (0, 0);
-        for (key, attribute) in self.block()? {
+        for (key, attribute) in self.read_block()? {
             let Attribute::Value(value) = attribute else { continue };
             match key.as_str() {
-                "exp_dig" | "mant_dig" => size += self.bits(&value, 1 << 10)?,
-                "align" => align = self.align(&value)?,
+                "exp_dig" | "mant_dig" => size += self.check_size(&value, 1 << 10)?,
+                "align" => align = self.check_alignment(&value)?,
                 _ => {}
             }
         }
@@ -310,58 +310,58 @@ impl Parser {
         Ok(CtfType::Float { size, align })
     }
 
-    fn bits(&self, value: &AttributeValue, most: i64) -> ParseResult<u32> {
+    fn check_size(&self, value: &AttributeValue, most: i64) -> ParseResult<u32> {
         match value {
             AttributeValue::Number(bits) if (1..=most).contains(bits) => Ok(*bits as u32),
-            _ => self.wrong("unsupported size"),
+            _ => self.error_here("unsupported size"),
         }
     }
 
-    fn align(&self, value: &AttributeValue) -> ParseResult<u32> {
+    fn check_alignment(&self, value: &AttributeValue) -> ParseResult<u32> {
         match value {
             AttributeValue::Number(bits) => self.power_of_two(*bits),
-            AttributeValue::Text(_) => self.wrong("unsupported alignment"),
+            AttributeValue::Text(_) => self.error_here("unsupported alignment"),
         }
     }
 
     fn power_of_two(&self, bits: i64) -> ParseResult<u32> {
         match u64::try_from(bits) {
             Ok(bits) if bits.is_power_of_two() && bits <= MOST_ALIGN => Ok(bits as u32),
-            _ => self.wrong("unsupported alignment"),
+            _ => self.error_here("unsupported alignment"),
         }
     }
 
-    fn structure(&mut self) -> ParseResult<CtfType> {
+    fn read_structure(&mut self) -> ParseResult<CtfType> {
         self.at += 1;
-        let name = self.word().map(|name| format!("struct {name}"));
+        let name = self.peek_name().map(|name| format!("struct {name}"));
         self.at += usize::from(name.is_some());
-        if !self.take("{") {
-            return self.known(&name.unwrap_or_default());
+        if !self.skip_sign("{") {
+            return self.find_type(&name.unwrap_or_default());
         }
-        let fields = self.fields()?;
+        let fields = self.read_fields()?;
         let mut align = 1;
-        if self.word() == Some("align") {
+        if self.peek_name() == Some("align") {
             self.at += 1;
-            self.need("(")?;
-            let bits = self.number()?;
+            self.expect_sign("(")?;
+            let bits = self.read_number()?;
             align = self.power_of_two(bits)?;
-            self.need(")")?;
+            self.expect_sign(")")?;
         }
         let structure = CtfType::Struct(Rc::new(Structure { align, ..fields }));
-        self.named(name, structure)
+        self.declare_named(name, structure)
     }
 
-    fn fields(&mut self) -> ParseResult<Structure> {
-        self.scopes.open();
+    fn read_fields(&mut self) -> ParseResult<Structure> {
+        self.scopes.open_scope();
         let mut fields = Vec::new();
-        while !self.take("}") {
-            if self.declaration()? {
+        while !self.skip_sign("}") {
+            if self.read_declaration()? {
                 continue;
             }
-            fields.push(self.field()?);
-            self.need(";")?;
+            fields.push(self.read_field()?);
+            self.expect_sign(";")?;
         }
-        self.scopes.close();
+        self.scopes.close_scope();
         let structure = Structure::new(1, fields);
         self.at_most(structure.depth)?;
         Ok(structure)
@@ -370,69 +370,69 @@ impl Parser {
     fn at_most(&self, depth: u32) -> ParseResult<()> {
         match depth <= MOST_DEPTH {
             true => Ok(()),
-            false => self.wrong("types lie too deep within types"),
+            false => self.error_here("types lie too deep within types"),
         }
     }
 
-    fn variant(&mut self) -> ParseResult<CtfType> {
+    fn read_variant(&mut self) -> ParseResult<CtfType> {
         self.at += 1;
-        let name = self.word().map(|name| format!("variant {name}"));
+        let name = self.peek_name().map(|name| format!("variant {name}"));
         self.at += usize::from(name.is_some());
         let mut tag = None;
-        if self.take("<") {
-            tag = Some(Path::Names(self.path()?));
-            self.need(">")?;
+        if self.skip_sign("<") {
+            tag = Some(Path::Names(self.read_path()?));
+            self.expect_sign(">")?;
         }
-        if !self.take("{") {
-            return Ok(match (self.known(&name.unwrap_or_default())?, tag) {
+        if !self.skip_sign("{") {
+            return Ok(match (self.find_type(&name.unwrap_or_default())?, tag) {
                 (CtfType::Variant { options, ranges, .. }, Some(tag)) => {
                     CtfType::Variant { tag: Some(tag), options, ranges }
                 }
                 (found, _) => found,
             });
         }
-        let options = Rc::new(self.fields()?);
-        self.named(name, CtfType::Variant { tag, options, ranges: None })
+        let options = Rc::new(self.read_fields()?);
+        self.declare_named(name, CtfType::Variant { tag, options, ranges: None })
     }
 
-    fn enumeration(&mut self) -> ParseResult<CtfType> {
+    fn read_enumeration(&mut self) -> ParseResult<CtfType> {
         self.at += 1;
-        let name = self.word().map(|name| format!("enum {name}"));
+        let name = self.peek_name().map(|name| format!("enum {name}"));
         self.at += usize::from(name.is_some());
-        let base = match (self.take(":"), self.is("{")) {
+        let base = match (self.skip_sign(":"), self.is_next("{")) {
             (true, _) => Some(self.any_type()?),
-            (false, true) => self.scopes.find("int"),
-            (false, false) => return self.known(&name.unwrap_or_default()),
+            (false, true) => self.scopes.find_type("int"),
+            (false, false) => return self.find_type(&name.unwrap_or_default()),
         };
         let Some(CtfType::Integer(base)) = base else {
-            return self.wrong("an enumeration is of no integer");
+            return self.error_here("an enumeration is of no integer");
         };
-        self.need("{")?;
+        self.expect_sign("{")?;
         let mut values = Vec::new();
         let mut next = 0i64;
-        while !self.take("}") {
+        while !self.skip_sign("}") {
             let label = match self.peek() {
                 Some(Token::Text(text)) => text.clone(),
                 Some(Token::Name(name)) => name.clone(),
-                _ => return self.wrong("a name of a value is missing"),
+                _ => return self.error_here("a name of a value is missing"),
             };
             self.at += 1;
             let (mut first, mut last) = (next, next);
-            if self.take("=") {
-                first = self.number()?;
-                last = if self.take("...") { self.number()? } else { first };
+            if self.skip_sign("=") {
+                first = self.read_number()?;
+                last = if self.skip_sign("...") { self.read_number()? } else { first };
             }
             next = last.wrapping_add(1);
             values.push((label, first, last));
-            if !self.take(",") {
-                self.need("}")?;
+            if !self.skip_sign(",") {
+                self.expect_sign("}")?;
                 break;
             }
         }
-        self.named(name, CtfType::Enum(base, Rc::new(values)))
+        self.declare_named(name, CtfType::Enum(base, Rc::new(values)))
     }
 
-    fn named(&mut self, name: Option<String>, declared: CtfType) -> ParseResult<CtfType> {
+    fn declare_named(&mut self, name: Option<String>, declared: CtfType) -> ParseResult<CtfType> {
         if let Some(name) = name {
             self.scopes.add(name, declared.clone());
         }

@@ -97,16 +97,16 @@ impl CtfStream {
 
     /// The identity of the stream that the first packet belongs to, and its start; `None` for files
     /// that are not part of a trace. Streams of one class are distinguished by instance or CPU.
-    pub(super) fn identify(&mut self, classes: &Classes) -> io::Result<Option<(i64, i64)>> {
+    pub(super) fn read_identity(&mut self, classes: &Classes) -> io::Result<Option<(i64, i64)>> {
         if !self.begin_packet(classes)? {
             return Ok(None);
         }
-        let instance = self.number(classes.instance).or(self.cpu.map(i64::from));
+        let instance = self.number_at(classes.instance).or(self.cpu.map(i64::from));
         Ok(Some((instance.unwrap_or(-1), self.began)))
     }
 
-    fn number(&self, place: Option<u32>) -> Option<i64> {
-        place.and_then(|place| self.values[place as usize].number())
+    fn number_at(&self, place: Option<u32>) -> Option<i64> {
+        place.and_then(|place| self.values[place as usize].as_number())
     }
 
     /// Advances to the next item and returns its instant; `None` after the last.
@@ -118,7 +118,7 @@ impl CtfStream {
                         self.next = NextItem::Event(id);
                         return Ok(Some(self.last));
                     }
-                    None => self.spoil(),
+                    None => self.spoil_packet(),
                 }
             }
             if let Some(since) = self.spoiled.take() {
@@ -165,7 +165,7 @@ impl CtfStream {
     }
 
     /// Takes the item found by [`CtfStream::advance`].
-    pub(super) fn take(
+    pub(super) fn decode_item(
         &mut self,
         at: i64,
         classes: &Classes,
@@ -184,28 +184,35 @@ impl CtfStream {
         };
         let class = classes.streams.get(&self.class);
         let (Some(class), Some(event)) = (class, classes.events.get(&(self.class, id))) else {
-            self.spoil();
+            self.spoil_packet();
             return Ok(());
         };
         for layout in [&class.event_context, &event.context, &event.fields] {
             if !self.read(layout)? {
-                self.spoil();
+                self.spoil_packet();
                 return Ok(());
             }
         }
         // Of events without any bits the packet would hold an endless number.
         if self.at <= self.event_from {
-            self.spoil();
+            self.spoil_packet();
             return Ok(());
         }
-        let cpu = self.number(event.cpu).and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(cpu);
+        let cpu = self.number_at(event.cpu).and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(cpu);
         let head = Head { at, cpu, ..Head::default() };
-        event.take(&self.values, |value| self.text(value), head, machine, decoder, out);
+        event.decode_event(
+            &self.values,
+            |value| self.text_bytes(value),
+            head,
+            machine,
+            decoder,
+            out,
+        );
         Ok(())
     }
 
     /// Marks the rest of the packet as unreadable, with an unknown number of events.
-    fn spoil(&mut self) {
+    fn spoil_packet(&mut self) {
         self.unreadable += 1;
         self.at = self.content;
         self.spoiled = Some(self.last.max(self.began));
@@ -220,25 +227,25 @@ impl CtfStream {
             return Ok(None);
         }
         let ids = class.ids.iter().rev();
-        let id = ids.filter_map(|place| self.number(Some(*place))).next().unwrap_or(0) as u64;
+        let id = ids.filter_map(|place| self.number_at(Some(*place))).next().unwrap_or(0) as u64;
         for (place, size) in &class.clocks {
-            if let Some(ticks) = self.number(Some(*place)) {
-                self.tick(ticks as u64, *size);
+            if let Some(ticks) = self.number_at(Some(*place)) {
+                self.update_clock(ticks as u64, *size);
             }
         }
-        self.last = classes.nanoseconds(self.clock);
+        self.last = classes.to_nanoseconds(self.clock);
         Ok(Some(id))
     }
 
     /// Updates the clock from its lowest bits; lower ones than before mean an overflow.
-    fn tick(&mut self, ticks: u64, size: u32) {
+    fn update_clock(&mut self, ticks: u64, size: u32) {
         if size >= 64 {
             self.clock = ticks;
             return;
         }
         let mask = (1u64 << size) - 1;
-        let passed = ticks.wrapping_sub(self.clock) & mask;
-        self.clock = self.clock.wrapping_add(passed);
+        let elapsed_ticks = ticks.wrapping_sub(self.clock) & mask;
+        self.clock = self.clock.wrapping_add(elapsed_ticks);
     }
 
     fn begin_packet(&mut self, classes: &Classes) -> io::Result<bool> {
@@ -264,9 +271,9 @@ impl CtfStream {
         self.content = rest.saturating_mul(8);
         self.values.fill(CtfValue::None);
         let begun = self.read(&classes.packet_header)?;
-        let magic = self.number(classes.magic).is_none_or(|magic| magic as u32 == MAGIC);
+        let magic = self.number_at(classes.magic).is_none_or(|magic| magic as u32 == MAGIC);
         self.class = self
-            .number(classes.stream_id)
+            .number_at(classes.stream_id)
             .unwrap_or_else(|| classes.streams.first_key_value().map_or(0, |(id, _)| *id as i64))
             as u64;
         let class = classes.streams.get(&self.class);
@@ -279,18 +286,19 @@ impl CtfStream {
 
     /// Reads the packet's own fields.
     fn packet_of(&mut self, class: &StreamClass, rest: u64, classes: &Classes) -> bool {
-        let unsigned = |place| self.number(place).map(|number| number as u64);
-        let all = rest.saturating_mul(8);
-        let size = unsigned(class.packet_size).or(unsigned(class.content_size)).unwrap_or(all);
+        let unsigned = |place| self.number_at(place).map(|number| number as u64);
+        let rest_bits = rest.saturating_mul(8);
+        let size =
+            unsigned(class.packet_size).or(unsigned(class.content_size)).unwrap_or(rest_bits);
         let content = unsigned(class.content_size).unwrap_or(size);
         if size == 0 || size % 8 != 0 || size < self.at || content > size {
             return self.ends_here();
         }
-        let instant = |place| unsigned(place).map(|ticks| (ticks, classes.nanoseconds(ticks)));
+        let instant = |place| unsigned(place).map(|ticks| (ticks, classes.to_nanoseconds(ticks)));
         let (begin, end) = (instant(class.begin), instant(class.end));
-        let (stated, sequence) = (unsigned(class.discarded), self.number(class.sequence));
-        let cpu = self.number(class.cpu).and_then(|cpu| u16::try_from(cpu).ok());
-        (self.cut_off, self.content) = (self.cut_off || size > all, content.min(all));
+        let (stated, sequence) = (unsigned(class.discarded), self.number_at(class.sequence));
+        let cpu = self.number_at(class.cpu).and_then(|cpu| u16::try_from(cpu).ok());
+        (self.cut_off, self.content) = (self.cut_off || size > rest_bits, content.min(rest_bits));
         self.packet.1 = self.packet.0 + (size / 8).min(rest);
         if let Some((ticks, at)) = begin {
             (self.clock, self.began) = (ticks, at);
@@ -322,14 +330,14 @@ impl CtfStream {
                     self.at = bits.at;
                     return Ok(true);
                 }
-                Err(ReadStop::Further) if self.load()? => {}
+                Err(ReadStop::Further) if self.load_more()? => {}
                 Err(_) => return Ok(false),
             }
         }
     }
 
     /// Loads more bytes from the current event on; `false` at the end.
-    fn load(&mut self) -> io::Result<bool> {
+    fn load_more(&mut self) -> io::Result<bool> {
         let from = self.event_from / 8;
         let rest = self.content.div_ceil(8).saturating_sub(from);
         let wanted = match from == self.window_from && !self.window.is_empty() {
@@ -346,7 +354,7 @@ impl CtfStream {
         Ok(from + read as u64 > had || had == 0 && read > 0)
     }
 
-    fn text(&self, value: CtfValue) -> &[u8] {
+    fn text_bytes(&self, value: CtfValue) -> &[u8] {
         let CtfValue::Text(from, to) = value else { return &[] };
         let at = |byte: u64| usize::try_from(byte.saturating_sub(self.window_from)).ok();
         let bytes = at(from).zip(at(to)).and_then(|(from, to)| self.window.get(from..to));

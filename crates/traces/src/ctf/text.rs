@@ -1,6 +1,6 @@
 //! The text of a metadata file, which may be divided into packets.
 
-use super::broken;
+use super::metadata_error;
 use crate::bytes::ByteOrder;
 use crate::{ReadAt, TraceError};
 
@@ -13,10 +13,10 @@ const MAGIC: u64 = 0x75d1_1d57;
 const HEAD: usize = 37;
 
 /// The byte order of metadata in packets; `None` for other bytes.
-fn order(head: &[u8]) -> Option<ByteOrder> {
+fn detect_order(head: &[u8]) -> Option<ByteOrder> {
     [ByteOrder::Little, ByteOrder::Big]
         .into_iter()
-        .find(|order| order.at(head, 0, 4) == Some(MAGIC))
+        .find(|order| order.unsigned_at(head, 0, 4) == Some(MAGIC))
 }
 
 /// The text of a metadata file.
@@ -28,21 +28,21 @@ pub(super) fn read(file: &dyn ReadAt) -> Result<String, TraceError> {
     if size > MAX_METADATA {
         return Err(TraceError::Unsupported("the metadata of this trace is too large".to_owned()));
     }
-    let text = match order(&bytes) {
-        Some(order) => unpacked(&bytes, order)?,
+    let text = match detect_order(&bytes) {
+        Some(order) => unpack_packets(&bytes, order)?,
         None => bytes,
     };
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn unpacked(mut rest: &[u8], order: ByteOrder) -> Result<Vec<u8>, TraceError> {
+fn unpack_packets(mut rest: &[u8], order: ByteOrder) -> Result<Vec<u8>, TraceError> {
     let mut text = Vec::new();
     while !rest.is_empty() {
-        let number = |at| order.at(rest, at, 4).unwrap_or(0);
+        let number = |at| order.unsigned_at(rest, at, 4).unwrap_or(0);
         let (content, packet) = ((number(24) / 8) as usize, (number(28) / 8) as usize);
         let whole = (HEAD..=packet).contains(&content) && packet <= rest.len();
         if number(0) != MAGIC || !whole {
-            return Err(broken(0, "a packet of it has no sound size"));
+            return Err(metadata_error(0, "a packet of it has no sound size"));
         }
         if rest[32..34] != [0, 0] {
             return Err(TraceError::Unsupported(

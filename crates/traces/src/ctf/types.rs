@@ -74,19 +74,19 @@ pub(super) struct Structure {
 
 impl Structure {
     pub(super) fn new(align: u32, fields: Vec<(String, CtfType)>) -> Structure {
-        let depth = 1 + fields.iter().map(|(_, field)| field.depth()).max().unwrap_or(0);
+        let depth = 1 + fields.iter().map(|(_, field)| field.max_depth()).max().unwrap_or(0);
         Structure { align, fields, depth }
     }
 }
 
 impl CtfType {
     /// The maximum depth of types within it.
-    pub(super) fn depth(&self) -> u32 {
+    pub(super) fn max_depth(&self) -> u32 {
         match self {
             CtfType::Struct(structure) | CtfType::Variant { options: structure, .. } => {
                 structure.depth
             }
-            CtfType::Array(element, _) => element.depth() + 1,
+            CtfType::Array(element, _) => element.max_depth() + 1,
             _ => 0,
         }
     }

@@ -58,7 +58,7 @@ pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 impl DatHead {
     pub(super) fn read(file: &dyn ReadAt) -> Result<DatHead, TraceError> {
         let mut cursor = FileCursor::new(file, MAGIC.len() as u64, ByteOrder::Little);
-        let version = cursor.text(16)?;
+        let version = cursor.read_text(16)?;
         let version: u32 = match version.parse() {
             Ok(version @ (6 | 7)) => version,
             _ => {
@@ -69,10 +69,10 @@ impl DatHead {
                 )));
             }
         };
-        let order = if cursor.number(1)? == 1 { ByteOrder::Big } else { ByteOrder::Little };
+        let order = if cursor.read_number(1)? == 1 { ByteOrder::Big } else { ByteOrder::Little };
         cursor.order = order;
-        let long = cursor.number(1)? as usize;
-        let page_size = page_size(cursor.number(4)?, cursor.at)?;
+        let long = cursor.read_number(1)? as usize;
+        let page_size = page_size(cursor.read_number(4)?, cursor.at)?;
         let mut head = DatHead {
             version,
             order,
@@ -105,20 +105,20 @@ impl DatHead {
         self.formats.header_pages(&mut cursor)?;
         self.formats.of_tracers(&mut cursor)?;
         self.formats.of_systems(&mut cursor)?;
-        let size = cursor.number(4)?;
+        let size = cursor.read_number(4)?;
         self.kallsyms = Some(HeadPart::At(cursor.at, size));
         cursor.skip(size);
-        let printk = cursor.number(4)?;
+        let printk = cursor.read_number(4)?;
         cursor.skip(printk);
-        let names = cursor.number(8)?;
+        let names = cursor.read_number(8)?;
         self.comms = cursor.at_most(names, MOST_NAMES)?;
-        self.cpus = cursor.number(4)? as u32;
+        self.cpus = cursor.read_number(4)? as u32;
         let mut buffers = Vec::new();
         let with_clock = self.options_6(&mut cursor, &mut buffers)?;
         self.data_6(&mut cursor, self.cpus)?;
         if with_clock {
-            let size = cursor.number(8)?;
-            self.clock = clock(&cursor.at_most(size, MOST_TEXT as u64)?);
+            let size = cursor.read_number(8)?;
+            self.clock = parse_clock(&cursor.at_most(size, MOST_TEXT as u64)?);
         }
         for (at, cpus) in buffers {
             let mut cursor = FileCursor::new(file, at, self.order);
@@ -138,19 +138,19 @@ impl DatHead {
         let mut with_clock = false;
         for _ in 0..2 {
             let at = cursor.at;
-            match cursor.bytes(10)?.as_slice() {
+            match cursor.read_bytes(10)?.as_slice() {
                 b"options  \0" => {
                     for _ in 0..MOST_OPTIONS {
-                        let kind = cursor.number(2)?;
+                        let kind = cursor.read_number(2)?;
                         if kind == 0 {
                             break;
                         }
-                        let size = cursor.number(4)?;
+                        let size = cursor.read_number(4)?;
                         let data = cursor.at_most(size, MOST_NAMES)?;
                         match kind {
                             3 => buffers.extend(self.buffer_6(&data)),
                             4 if data.is_empty() => with_clock = true,
-                            _ => self.option(kind, &data),
+                            _ => self.read_option(kind, &data),
                         }
                         with_clock |= kind == 4;
                     }
@@ -163,14 +163,19 @@ impl DatHead {
                             .to_owned(),
                     ));
                 }
-                _ => return Err(damaged(at, "neither options nor data are where they should be")),
+                _ => {
+                    return Err(damaged_error(
+                        at,
+                        "neither options nor data are where they should be",
+                    ));
+                }
             }
         }
-        Err(damaged(cursor.at, "options follow options"))
+        Err(damaged_error(cursor.at, "options follow options"))
     }
 
     fn buffer_6(&mut self, data: &[u8]) -> Option<(u64, u32)> {
-        let at = self.order.at(data, 0, 8)?;
+        let at = self.order.unsigned_at(data, 0, 8)?;
         let name = until_nul(data.get(8..)?);
         if self.instances.len() >= MOST_DATA {
             return None;
@@ -181,7 +186,7 @@ impl DatHead {
 
     fn data_6(&mut self, cursor: &mut FileCursor<'_>, cpus: u32) -> Result<(), TraceError> {
         for cpu in 0..cpus {
-            let (at, size) = (cursor.number(8)?, cursor.number(8)?);
+            let (at, size) = (cursor.read_number(8)?, cursor.read_number(8)?);
             self.add_data(cpu, at, size, self.page_size, Compression::None);
         }
         Ok(())
@@ -201,39 +206,39 @@ impl DatHead {
     }
 
     fn read_7(&mut self, file: &dyn ReadAt, mut cursor: FileCursor<'_>) -> Result<(), TraceError> {
-        let name = cursor.text(MOST_TEXT)?;
-        let _version = cursor.text(MOST_TEXT)?;
+        let name = cursor.read_text(MOST_TEXT)?;
+        let _version = cursor.read_text(MOST_TEXT)?;
         self.compression = Compression::of_name(&name).ok_or_else(|| {
             TraceError::Unsupported(format!(
                 "this trace.dat is compressed by {}; zlib and zstd are read",
                 name.escape_debug()
             ))
         })?;
-        let mut next = cursor.number(8)?;
+        let mut next = cursor.read_number(8)?;
         let mut buffers = Vec::new();
         let mut sections = Vec::new();
         for _ in 0..MOST_OPTIONS {
             if next == 0 {
                 break;
             }
-            let options = self.section(file, next)?;
+            let options = self.read_section(file, next)?;
             next = self.options_7(&options, &mut buffers, &mut sections)?;
         }
         // Fields of records need formats, and those of pages the header.
         sections.sort_by_key(|(kind, _)| *kind);
         for (kind, at) in sections {
-            let section = self.section(file, at)?;
+            let section = self.read_section(file, at)?;
             let mut cursor = FileCursor::new(&section, 0, self.order);
             match kind {
                 16 => self.formats.header_pages(&mut cursor)?,
                 17 => self.formats.of_tracers(&mut cursor)?,
                 18 => self.formats.of_systems(&mut cursor)?,
                 19 => {
-                    let size = cursor.number(4)?;
+                    let size = cursor.read_number(4)?;
                     self.kallsyms = Some(HeadPart::Unpacked(cursor.at_most(size, MOST_SECTION)?));
                 }
                 _ => {
-                    let size = cursor.number(8)?;
+                    let size = cursor.read_number(8)?;
                     self.comms = cursor.at_most(size, MOST_NAMES)?;
                 }
             }
@@ -244,16 +249,16 @@ impl DatHead {
         Ok(())
     }
 
-    fn section(&self, file: &dyn ReadAt, at: u64) -> Result<Vec<u8>, TraceError> {
+    fn read_section(&self, file: &dyn ReadAt, at: u64) -> Result<Vec<u8>, TraceError> {
         let mut cursor = FileCursor::new(file, at, self.order);
-        let (_kind, flags) = (cursor.number(2)?, cursor.number(2)?);
-        let (_text, size) = (cursor.number(4)?, cursor.number(8)?);
+        let (_kind, flags) = (cursor.read_number(2)?, cursor.read_number(2)?);
+        let (_text, size) = (cursor.read_number(4)?, cursor.read_number(8)?);
         if flags & 1 == 0 {
             return Ok(cursor.at_most(size, MOST_SECTION)?);
         }
-        let (packed, size) = (cursor.number(4)?, cursor.number(4)?);
+        let (packed, size) = (cursor.read_number(4)?, cursor.read_number(4)?);
         let bytes = cursor.at_most(packed, MOST_SECTION)?;
-        Ok(self.compression.unpack(&bytes, size.min(MOST_SECTION))?)
+        Ok(self.compression.decompress(&bytes, size.min(MOST_SECTION))?)
     }
 
     /// The position of the next options.
@@ -266,9 +271,9 @@ impl DatHead {
     ) -> Result<u64, TraceError> {
         let mut cursor = FileCursor::new(options, 0, self.order);
         while cursor.at + 6 <= options.len() as u64 {
-            let (kind, size) = (cursor.number(2)?, cursor.number(4)?);
-            let data = cursor.bytes(size)?;
-            let at = || self.order.at(&data, 0, 8);
+            let (kind, size) = (cursor.read_number(2)?, cursor.read_number(4)?);
+            let data = cursor.read_bytes(size)?;
+            let at = || self.order.unsigned_at(&data, 0, 8);
             match kind {
                 0 => return Ok(at().unwrap_or(0)),
                 3 if buffers.len() < MOST_DATA => buffers.push(data),
@@ -282,7 +287,7 @@ impl DatHead {
                             .to_owned(),
                     ));
                 }
-                _ => self.option(kind, &data),
+                _ => self.read_option(kind, &data),
             }
         }
         Ok(0)
@@ -291,10 +296,10 @@ impl DatHead {
     #[allow(clippy::ptr_arg)] // A cursor reads what has a known size.
     fn buffer_7(&mut self, file: &dyn ReadAt, data: &Vec<u8>) -> Result<(), TraceError> {
         let mut cursor = FileCursor::new(data, 0, self.order);
-        let at = cursor.number(8)?;
-        let (name, clock) = (cursor.text(MOST_TEXT)?, cursor.text(MOST_TEXT)?);
-        let page_size = page_size(cursor.number(4)?, cursor.at)?;
-        let cpus = cursor.number(4)?;
+        let at = cursor.read_number(8)?;
+        let (name, clock) = (cursor.read_text(MOST_TEXT)?, cursor.read_text(MOST_TEXT)?);
+        let page_size = page_size(cursor.read_number(4)?, cursor.at)?;
+        let cpus = cursor.read_number(4)?;
         if name.is_empty() || self.clock.is_none() {
             self.clock = Some(clock).filter(|clock| !clock.is_empty()).or(self.clock.take());
         }
@@ -302,11 +307,11 @@ impl DatHead {
             self.instances.push(name);
         }
         let mut section = FileCursor::new(file, at, self.order);
-        let (_kind, flags) = (section.number(2)?, section.number(2)?);
+        let (_kind, flags) = (section.read_number(2)?, section.read_number(2)?);
         let compression = if flags & 1 == 0 { Compression::None } else { self.compression };
         for _ in 0..cpus.min(MOST_DATA as u64) {
-            let cpu = cursor.number(4)? as u32;
-            let (at, size) = (cursor.number(8)?, cursor.number(8)?);
+            let cpu = cursor.read_number(4)? as u32;
+            let (at, size) = (cursor.read_number(8)?, cursor.read_number(8)?);
             self.cpus = self.cpus.max(cpu.saturating_add(1));
             self.add_data(cpu, at, size, page_size, compression);
         }
@@ -314,21 +319,21 @@ impl DatHead {
     }
 
     /// An option of both versions.
-    fn option(&mut self, kind: u64, data: &[u8]) {
+    fn read_option(&mut self, kind: u64, data: &[u8]) {
         let text = || {
             let text = until_nul(data);
             String::from_utf8_lossy(&text[..text.len().min(MOST_TEXT)]).trim().to_owned()
         };
         match kind {
             2 if self.statistics.len() < MOST_DATA => self.statistics.push(text()),
-            4 => self.clock = clock(data).or(self.clock.take()),
+            4 => self.clock = parse_clock(data).or(self.clock.take()),
             5 => self.uname = Some(text()),
             7 => self.offset = text().parse().unwrap_or(0),
-            8 => self.cpus = self.cpus.max(self.order.unsigned(data) as u32),
+            8 => self.cpus = self.cpus.max(self.order.read_unsigned(data) as u32),
             9 => self.writer = Some(text()),
             12 => self.of_guest = true,
             14 => {
-                let number = |at| self.order.at(data, at, 4).map(|number| number as u32);
+                let number = |at| self.order.unsigned_at(data, at, 4).map(|number| number as u32);
                 self.ticks = number(0).zip(number(4)).filter(|(by, shift)| *by > 0 && *shift < 64);
             }
             15 => self.processes = data.to_vec(),
@@ -349,7 +354,7 @@ impl HeadPart {
 }
 
 /// `[local] global counter`, or only the name.
-fn clock(text: &[u8]) -> Option<String> {
+fn parse_clock(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(until_nul(text)).into_owned();
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     let name = chosen.map_or(text.as_str(), |(name, _)| name).trim();
@@ -360,10 +365,10 @@ fn page_size(size: u64, at: u64) -> Result<usize, TraceError> {
     match size {
         // Since 6.8 a sub-buffer may have several pages.
         512..=0x100_0000 => Ok(size as usize),
-        _ => Err(damaged(at, "no page has this size")),
+        _ => Err(damaged_error(at, "no page has this size")),
     }
 }
 
-pub(super) fn damaged(at: u64, why: &str) -> TraceError {
+pub(super) fn damaged_error(at: u64, why: &str) -> TraceError {
     TraceError::Damaged { format: TraceFormat::TraceDat, at, why: why.to_owned() }
 }

@@ -60,18 +60,22 @@ impl DatLane {
         self.data.cpu
     }
 
-    pub(super) fn record(&self) -> &[u8] {
-        self.page().get(self.record.0..self.record.1).unwrap_or_default()
+    pub(super) fn current_record(&self) -> &[u8] {
+        self.current_page().get(self.record.0..self.record.1).unwrap_or_default()
     }
 
-    fn page(&self) -> &[u8] {
+    fn current_page(&self) -> &[u8] {
         let from = self.page * self.data.page_size;
         let to = (from + self.data.page_size).min(self.bytes.len());
         self.bytes.get(from..to).unwrap_or_default()
     }
 
     /// Advances to the next record; `false` after the last.
-    pub(super) fn advance(&mut self, file: &dyn ReadAt, shape: PageShape) -> io::Result<bool> {
+    pub(super) fn advance_record(
+        &mut self,
+        file: &dyn ReadAt,
+        shape: PageShape,
+    ) -> io::Result<bool> {
         loop {
             let from = self.page * self.data.page_size;
             let to = (from + self.data.page_size).min(self.bytes.len());
@@ -81,22 +85,22 @@ impl DatLane {
                     (self.at, self.record) = (at, (from, to));
                     return Ok(true);
                 }
-                Some(PageItem::Lost(count)) => self.lose(count),
+                Some(PageItem::Lost(count)) => self.add_loss(count),
                 Some(PageItem::Damaged) => {
                     self.damaged += 1;
-                    self.lose(None);
+                    self.add_loss(None);
                 }
                 None => {
                     if !self.next_page(file)? {
                         return Ok(false);
                     }
-                    self.reader = Some(PageReader::new(self.page(), shape));
+                    self.reader = Some(PageReader::new(self.current_page(), shape));
                 }
             }
         }
     }
 
-    fn lose(&mut self, count: Option<u64>) {
+    fn add_loss(&mut self, count: Option<u64>) {
         self.lost = Some(match self.lost {
             None => count,
             Some(before) => before.zip(count).map(|(before, count)| before.saturating_add(count)),
@@ -110,12 +114,12 @@ impl DatLane {
         }
         self.page = 0;
         match self.data.compression {
-            Compression::None => self.plain(file),
-            packed => self.chunk(file, packed),
+            Compression::None => self.read_plain_page(file),
+            packed => self.read_chunk(file, packed),
         }
     }
 
-    fn plain(&mut self, file: &dyn ReadAt) -> io::Result<bool> {
+    fn read_plain_page(&mut self, file: &dyn ReadAt) -> io::Result<bool> {
         let size = self.end.saturating_sub(self.next).min(self.data.page_size as u64);
         self.bytes.resize(size as usize, 0);
         let read = file.read_at(self.next, &mut self.bytes)?;
@@ -124,10 +128,10 @@ impl DatLane {
         Ok(read > 0)
     }
 
-    fn chunk(&mut self, file: &dyn ReadAt, packed: Compression) -> io::Result<bool> {
+    fn read_chunk(&mut self, file: &dyn ReadAt, packed: Compression) -> io::Result<bool> {
         let number = |at: u64| -> io::Result<Option<u64>> {
             let mut bytes = [0; 4];
-            Ok((file.read_at(at, &mut bytes)? == 4).then(|| self.order.unsigned(&bytes)))
+            Ok((file.read_at(at, &mut bytes)? == 4).then(|| self.order.read_unsigned(&bytes)))
         };
         if self.chunks.is_none() && self.next < self.end {
             self.chunks = number(self.next)?;
@@ -147,23 +151,23 @@ impl DatLane {
         self.next = from.saturating_add(size);
         if size > MOST_CHUNK || self.next > self.end {
             self.cut_off |= self.next > self.end;
-            self.fail();
+            self.count_damage();
             return Ok(false);
         }
         let mut bytes = vec![0; size as usize];
         let read = file.read_at(from, &mut bytes)?;
-        match packed.unpack(&bytes[..read], unpacked.min(MOST_CHUNK)) {
+        match packed.decompress(&bytes[..read], unpacked.min(MOST_CHUNK)) {
             Ok(bytes) if !bytes.is_empty() && bytes.len() as u64 == unpacked => self.bytes = bytes,
             other => {
-                self.fail();
+                self.count_damage();
                 self.bytes = other.unwrap_or_default();
             }
         }
         Ok(true)
     }
 
-    fn fail(&mut self) {
+    fn count_damage(&mut self) {
         self.damaged += 1;
-        self.lose(None);
+        self.add_loss(None);
     }
 }

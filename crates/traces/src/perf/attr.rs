@@ -65,7 +65,7 @@ pub(super) struct TimeAndPlace {
 impl RecordLayout {
     /// Reads the attributes of a file; fields that an older perf did not write are zero.
     pub(super) fn read(bytes: &[u8], order: ByteOrder) -> Option<RecordLayout> {
-        let number = |at, size| order.at(bytes, at, size).unwrap_or(0);
+        let number = |at, size| order.unsigned_at(bytes, at, size).unwrap_or(0);
         let flags: [u8; 8] = bytes.get(40..48)?.try_into().ok()?;
         // On big-endian machines, the first bit of a byte is its highest.
         let flags = match order {
@@ -87,7 +87,7 @@ impl RecordLayout {
     }
 
     /// The requested clock.
-    pub(super) fn clock(&self) -> Option<i32> {
+    pub(super) fn clock_id(&self) -> Option<i32> {
         (self.flags & USE_CLOCKID != 0).then_some(self.clock)
     }
 
@@ -96,16 +96,18 @@ impl RecordLayout {
         self.flags & CONTEXT_SWITCH != 0 && self.flags & SAMPLE_ID_ALL != 0
     }
 
-    fn has(&self, what: u64) -> bool {
+    fn has_part(&self, what: u64) -> bool {
         self.samples & what != 0
     }
 
     /// The id that identifies the event of a sample.
     pub(super) fn id_of_sample(&self, record: &[u8], order: ByteOrder) -> Option<u64> {
-        if self.has(has::IDENTIFIER) {
-            return order.at(record, PAYLOAD, 8);
+        if self.has_part(has::IDENTIFIER) {
+            return order.unsigned_at(record, PAYLOAD, 8);
         }
-        self.has(has::ID).then(|| order.at(record, self.place_of(has::ID), 8)).flatten()
+        self.has_part(has::ID)
+            .then(|| order.unsigned_at(record, self.place_of(has::ID), 8))
+            .flatten()
     }
 
     /// The place in a sample of one of its parts of 8 bytes, or of what follows them.
@@ -131,34 +133,36 @@ impl RecordLayout {
         if self.flags & SAMPLE_ID_ALL == 0 {
             return None;
         }
-        let behind: usize = match (self.has(has::IDENTIFIER), self.has(has::ID)) {
+        let words_behind: usize = match (self.has_part(has::IDENTIFIER), self.has_part(has::ID)) {
             (true, _) => 0,
             (false, true) => {
-                [has::STREAM_ID, has::CPU].iter().filter(|what| self.has(**what)).count()
+                [has::STREAM_ID, has::CPU].iter().filter(|what| self.has_part(**what)).count()
             }
             (false, false) => return None,
         };
-        order.at(record, record.len().checked_sub(8 * (behind + 1))?, 8)
+        order.unsigned_at(record, record.len().checked_sub(8 * (words_behind + 1))?, 8)
     }
 
     /// Reads a sample; `None` if it lacks fields that an event needs.
-    pub(super) fn sample(&self, record: &[u8], order: ByteOrder) -> Option<PerfSample> {
+    pub(super) fn read_sample(&self, record: &[u8], order: ByteOrder) -> Option<PerfSample> {
         let word = |part: u64, size| {
-            self.has(part).then(|| order.at(record, self.place_of(part), size)).flatten()
+            self.has_part(part)
+                .then(|| order.unsigned_at(record, self.place_of(part), size))
+                .flatten()
         };
         let (time, cpu) = (word(has::TIME, 8), word(has::CPU, 4));
         let mut at = self.place_of(has::READ);
-        if self.has(has::READ) {
+        if self.has_part(has::READ) {
             at = self.behind_counts(record, at, order)?;
         }
-        if self.has(has::CALLCHAIN) {
-            let count = usize::try_from(order.at(record, at, 8)?).ok()?;
+        if self.has_part(has::CALLCHAIN) {
+            let count = usize::try_from(order.unsigned_at(record, at, 8)?).ok()?;
             at = at.checked_add(count.checked_mul(8)?)?.checked_add(8)?;
         }
-        if !self.has(has::RAW) {
+        if !self.has_part(has::RAW) {
             return None;
         }
-        let size = order.at(record, at, 4)? as usize;
+        let size = order.unsigned_at(record, at, 4)? as usize;
         let raw = (at + 4, at.checked_add(4)?.checked_add(size)?);
         record.get(raw.0..raw.1)?;
         let at = i64::try_from(time?).ok()?;
@@ -168,19 +172,19 @@ impl RecordLayout {
     fn behind_counts(&self, record: &[u8], at: usize, order: ByteOrder) -> Option<usize> {
         let with = |what: u64| usize::from(self.read & what != 0);
         let times = with(read::ENABLED) + with(read::RUNNING);
-        let each = 1 + with(read::ID) + with(read::LOST);
+        let words_per_count = 1 + with(read::ID) + with(read::LOST);
         let words = match self.read & read::GROUP != 0 {
-            false => times + each,
+            false => times + words_per_count,
             true => {
-                let count = usize::try_from(order.at(record, at, 8)?).ok()?;
-                count.checked_mul(each)?.checked_add(1 + times)?
+                let count = usize::try_from(order.unsigned_at(record, at, 8)?).ok()?;
+                count.checked_mul(words_per_count)?.checked_add(1 + times)?
             }
         };
         at.checked_add(words.checked_mul(8)?)
     }
 
     /// The time and place of a record that is not a sample.
-    pub(super) fn place(&self, record: &[u8], order: ByteOrder) -> TimeAndPlace {
+    pub(super) fn read_place(&self, record: &[u8], order: ByteOrder) -> TimeAndPlace {
         let mut place = TimeAndPlace::default();
         if self.flags & SAMPLE_ID_ALL == 0 {
             return place;
@@ -188,16 +192,18 @@ impl RecordLayout {
         let mut end = record.len();
         let from_the_end =
             [has::IDENTIFIER, has::CPU, has::STREAM_ID, has::ID, has::TIME, has::TID];
-        for part in from_the_end.into_iter().filter(|part| self.has(*part)) {
+        for part in from_the_end.into_iter().filter(|part| self.has_part(*part)) {
             let Some(at) = end.checked_sub(8).filter(|at| *at >= PAYLOAD) else { return place };
             match part {
                 has::CPU => {
-                    place.cpu = order.at(record, at, 4).and_then(|cpu| u16::try_from(cpu).ok());
+                    place.cpu =
+                        order.unsigned_at(record, at, 4).and_then(|cpu| u16::try_from(cpu).ok());
                 }
                 // The process, and the thread.
-                has::TID => place.tid = order.at(record, at + 4, 4).map(|tid| tid as u32),
+                has::TID => place.tid = order.unsigned_at(record, at + 4, 4).map(|tid| tid as u32),
                 has::TIME => {
-                    place.at = order.at(record, at, 8).and_then(|at| i64::try_from(at).ok());
+                    place.at =
+                        order.unsigned_at(record, at, 8).and_then(|at| i64::try_from(at).ok());
                 }
                 _ => {}
             }
@@ -237,7 +243,7 @@ mod tests {
     fn a_perf_sample_is_decoded_by_its_attributes() {
         for order in [ByteOrder::Little, ByteOrder::Big] {
             let attr = attr(order, has::TID | has::TIME | has::ID, 0);
-            assert!(attr.is_tracepoint() && attr.config == 316 && attr.clock().is_none());
+            assert!(attr.is_tracepoint() && attr.config == 316 && attr.clock_id().is_none());
             assert_eq!(attr.flags, SAMPLE_ID_ALL);
         }
         let order = ByteOrder::Little;
@@ -256,10 +262,10 @@ mod tests {
         let record = words(&[&head[..], &counts, &chain, &[raw]].concat());
         let from = 8 * (6 + 6 + 2) + 4;
         let expected = PerfSample { at: 1_000, cpu: 3, raw: (from, from + 4) };
-        assert_eq!(attr.sample(&record, order), Some(expected));
+        assert_eq!(attr.read_sample(&record, order), Some(expected));
         assert_eq!(attr.id_of_sample(&record, order), Some(42));
         for length in 0..record.len() {
-            assert_eq!(attr.sample(&record[..length], order), None);
+            assert_eq!(attr.read_sample(&record[..length], order), None);
         }
     }
 
@@ -269,10 +275,10 @@ mod tests {
         let attr = attr(order, has::TID | has::TIME | has::CPU | has::IDENTIFIER, 0);
         let lost = words(&[2 | 56 << 48, 42, 77, 7 << 32 | 7, 1_000, 3, 42]);
         assert_eq!(
-            attr.place(&lost, order),
+            attr.read_place(&lost, order),
             TimeAndPlace { at: Some(1_000), cpu: Some(3), tid: Some(7) }
         );
         assert_eq!(attr.id_of_other(&lost, order), Some(42));
-        assert_eq!(attr.place(&lost[..16], order), TimeAndPlace::default());
+        assert_eq!(attr.read_place(&lost[..16], order), TimeAndPlace::default());
     }
 }

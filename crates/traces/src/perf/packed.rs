@@ -29,10 +29,10 @@ impl Packed {
     }
 
     /// Takes a record's content, and appends the decompressed data available.
-    pub(super) fn unpack(&mut self, packed: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    pub(super) fn unpack_record(&mut self, packed: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         self.waiting.extend_from_slice(packed);
         if self.waiting.len() > MOST_WAITING {
-            return Err(invalid("a block has no end"));
+            return Err(invalid_data("a block has no end"));
         }
         let waiting = std::mem::take(&mut self.waiting);
         let mut rest = waiting.as_slice();
@@ -41,8 +41,8 @@ impl Packed {
                 self.waiting = waiting;
                 return Ok(());
             }
-            self.decoder.reset(&mut rest).map_err(|why| invalid(&why.to_string()))?;
-            self.window = window(&waiting).unwrap_or(MOST_WINDOW);
+            self.decoder.reset(&mut rest).map_err(|why| invalid_data(&why.to_string()))?;
+            self.window = window_size(&waiting).unwrap_or(MOST_WINDOW);
             self.begun = true;
         }
         let used = self.decode(rest, out)?;
@@ -59,7 +59,7 @@ impl Packed {
     }
 
     /// Ends the input: the decoder returns the rest.
-    pub(super) fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         if std::mem::take(&mut self.begun) {
             self.decode(&END, out)?;
         }
@@ -73,7 +73,7 @@ impl Packed {
             let (read, written) = self
                 .decoder
                 .decode_from_to(from, &mut bytes)
-                .map_err(|why| invalid(&why.to_string()))?;
+                .map_err(|why| invalid_data(&why.to_string()))?;
             from = from.get(read..).unwrap_or_default();
             out.extend_from_slice(&bytes[..written]);
             self.given += written as u64;
@@ -88,12 +88,12 @@ impl Packed {
 const MOST_HEAD: usize = 18;
 
 /// The window in a frame's header; `None` if its size is that of the content.
-fn window(head: &[u8]) -> Option<u64> {
+fn window_size(head: &[u8]) -> Option<u64> {
     let (descriptor, window) = (head.get(4)?, u64::from(*head.get(5)?));
     let base = 1u64 << (10 + (window >> 3));
     (descriptor & 1 << 5 == 0).then(|| base + base / 8 * (window & 7))
 }
 
-fn invalid(why: &str) -> io::Error {
+fn invalid_data(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("zstd: {why}"))
 }

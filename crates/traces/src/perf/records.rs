@@ -99,27 +99,28 @@ impl Records {
                 return Ok(None);
             }
             let Some(kind) = self.read_record()? else {
-                self.end()?;
+                self.finish()?;
                 continue;
             };
             match kind {
-                kind::COMPRESSED => self.unpack(HEADER, self.record)?,
+                kind::COMPRESSED => self.unpack_range(HEADER, self.record)?,
                 kind::COMPRESSED_2 => {
-                    let end = self.number(8).saturating_add(16).min(self.record as u64);
-                    self.unpack(16, end as usize)?;
+                    let end =
+                        self.number_behind_header(8).saturating_add(16).min(self.record as u64);
+                    self.unpack_range(16, end as usize)?;
                 }
                 kind::TRACING_DATA => {
-                    let size = self.number(4);
-                    self.pass();
+                    let size = self.number_behind_header(4);
+                    self.pass_record();
                     let mut bytes = Vec::new();
                     (&mut self.from).take(size.min(MOST_TRACING_DATA)).read_to_end(&mut bytes)?;
-                    self.skip(size.saturating_sub(bytes.len() as u64))?;
+                    self.skip_bytes(size.saturating_sub(bytes.len() as u64))?;
                     return Ok(Some(PerfRecord::TracingData(bytes)));
                 }
                 kind::AUXTRACE => {
-                    let size = self.number(8);
-                    self.pass();
-                    self.skip(size)?;
+                    let size = self.number_behind_header(8);
+                    self.pass_record();
+                    self.skip_bytes(size)?;
                 }
                 kind::FINISHED_ROUND => {
                     // The decoder holds back up to its window, which may belong before this end.
@@ -130,70 +131,77 @@ impl Records {
                         return Ok(Some(PerfRecord::RoundEnds));
                     }
                 }
-                kind => return Ok(Some(PerfRecord::Of(kind, &self.from.seen()[..self.record]))),
+                kind => {
+                    return Ok(Some(PerfRecord::Of(
+                        kind,
+                        &self.from.available_bytes()[..self.record],
+                    )));
+                }
             }
         }
     }
 
     fn round_is_complete(&mut self) -> bool {
-        let given = self.packed.as_ref().map_or(0, |packed| packed.given);
-        let passed = given - (self.unpacked.len() - self.next) as u64;
-        let complete = self.rounds.front().is_some_and(|round| *round <= passed);
+        let given_bytes = self.packed.as_ref().map_or(0, |packed| packed.given);
+        let passed_bytes = given_bytes - (self.unpacked.len() - self.next) as u64;
+        let complete = self.rounds.front().is_some_and(|round| *round <= passed_bytes);
         complete && self.rounds.pop_front().is_some()
     }
 
     fn head_of_unpacked(&mut self) -> io::Result<Option<(u32, usize)>> {
         let rest = &self.unpacked[self.next..];
-        match head(rest, self.order) {
+        match parse_head(rest, self.order) {
             Some((kind, size)) if usize::from(size) >= HEADER => {
                 Ok((rest.len() >= size.into()).then_some((kind, size.into())))
             }
-            Some(_) => Err(damaged()),
+            Some(_) => Err(short_record_error()),
             None => Ok(None),
         }
     }
 
     fn read_record(&mut self) -> io::Result<Option<u32>> {
-        self.pass();
-        self.from.fill(HEADER as u16)?;
-        let Some((kind, size)) = head(self.from.seen(), self.order) else {
-            self.cut_off |= !self.from.seen().is_empty();
+        self.pass_record();
+        self.from.fill_at_least(HEADER as u16)?;
+        let Some((kind, size)) = parse_head(self.from.available_bytes(), self.order) else {
+            self.cut_off |= !self.from.available_bytes().is_empty();
             return Ok(None);
         };
         if usize::from(size) < HEADER {
-            return Err(damaged());
+            return Err(short_record_error());
         }
-        self.cut_off = self.from.fill(size)? < size.into();
+        self.cut_off = self.from.fill_at_least(size)? < size.into();
         self.record = size.into();
         Ok((!self.cut_off).then_some(kind))
     }
 
-    fn pass(&mut self) {
-        self.from.pass(std::mem::take(&mut self.record));
+    fn pass_record(&mut self) {
+        self.from.consume_bytes(std::mem::take(&mut self.record));
     }
 
     /// A number behind the header of the record.
-    fn number(&self, size: usize) -> u64 {
-        self.order.at(&self.from.seen()[..self.record], HEADER, size).unwrap_or(0)
+    fn number_behind_header(&self, size: usize) -> u64 {
+        self.order
+            .unsigned_at(&self.from.available_bytes()[..self.record], HEADER, size)
+            .unwrap_or(0)
     }
 
-    fn unpack(&mut self, from: usize, to: usize) -> io::Result<()> {
+    fn unpack_range(&mut self, from: usize, to: usize) -> io::Result<()> {
         self.unpacked.drain(..self.next);
         self.next = 0;
-        let bytes = self.from.seen().get(from..to).unwrap_or_default();
-        self.packed.get_or_insert_with(Packed::new).unpack(bytes, &mut self.unpacked)
+        let bytes = self.from.available_bytes().get(from..to).unwrap_or_default();
+        self.packed.get_or_insert_with(Packed::new).unpack_record(bytes, &mut self.unpacked)
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn finish(&mut self) -> io::Result<()> {
         self.ended = true;
         self.unpacked.drain(..self.next);
         self.next = 0;
         let Some(packed) = &mut self.packed else { return Ok(()) };
         self.cut_off |= packed.has_rest();
-        packed.end(&mut self.unpacked)
+        packed.finish(&mut self.unpacked)
     }
 
-    fn skip(&mut self, count: u64) -> io::Result<()> {
+    fn skip_bytes(&mut self, count: u64) -> io::Result<()> {
         let skipped = io::copy(&mut (&mut self.from).take(count), &mut io::sink())?;
         self.cut_off |= skipped < count;
         Ok(())
@@ -201,10 +209,10 @@ impl Records {
 }
 
 /// The kind and size of the record that begins here.
-fn head(bytes: &[u8], order: ByteOrder) -> Option<(u32, u16)> {
-    Some((order.at(bytes, 0, 4)? as u32, order.at(bytes, 6, 2)? as u16))
+fn parse_head(bytes: &[u8], order: ByteOrder) -> Option<(u32, u16)> {
+    Some((order.unsigned_at(bytes, 0, 4)? as u32, order.unsigned_at(bytes, 6, 2)? as u16))
 }
 
-fn damaged() -> io::Error {
+fn short_record_error() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "a record is shorter than its header")
 }

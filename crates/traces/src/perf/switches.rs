@@ -30,23 +30,26 @@ pub(super) struct Switches {
 }
 
 impl Switches {
-    pub(super) fn take(
+    pub(super) fn add_switch(
         &mut self,
         record: &[u8],
         attr: &RecordLayout,
         order: ByteOrder,
         decoder: &mut Decoder,
     ) {
-        let place = attr.place(record, order);
-        let (Some(at), Some(tid), Some(misc)) = (place.at, place.tid, order.at(record, 4, 2))
+        let place = attr.read_place(record, order);
+        let (Some(at), Some(tid), Some(misc)) =
+            (place.at, place.tid, order.unsigned_at(record, 4, 2))
         else {
             decoder.unreadable += 1;
             return;
         };
-        let Some(tracepoint) = decoder.tracepoint(None, "PERF_RECORD_SWITCH") else { return };
+        let Some(tracepoint) = decoder.intern_tracepoint(None, "PERF_RECORD_SWITCH") else {
+            return;
+        };
         let head =
             Head { at, cpu: place.cpu.unwrap_or(0), tid: Some(Tid(tid)), context: None, site: 0 };
-        decoder.pass(tracepoint, head);
+        decoder.count_record(tracepoint, head);
         if tid != 0 && self.all.len() < MOST_SWITCHES {
             let (out, preempted) = (misc & OUT != 0, misc & PREEMPTED != 0);
             self.all.push(Switch { at, tid, cpu: place.cpu, out, preempted });
@@ -56,7 +59,7 @@ impl Switches {
     }
 
     /// From each loss of a CPU to the next switch to the thread.
-    pub(super) fn end(&mut self, decoder: &mut Decoder) {
+    pub(super) fn add_moments(&mut self, decoder: &mut Decoder) {
         self.all.sort_by_key(|switch| (switch.at, !switch.out));
         let mut off: HashMap<u32, &Switch> = HashMap::new();
         for switch in &self.all {
@@ -66,7 +69,7 @@ impl Switches {
             } else if let Some(out) = before {
                 let (from, to) = (MonotonicNs(out.at), MonotonicNs(switch.at));
                 let source = MomentSource::OffCpu;
-                let until = TraceMoment::until(source, to, to - from, Tid(switch.tid));
+                let until = TraceMoment::from_end(source, to, to - from, Tid(switch.tid));
                 let words = match out.preempted {
                     true => "it was preempted, and ready; the task that ran is not recorded",
                     false => "off the CPU: whether it waited or was ready is not recorded",

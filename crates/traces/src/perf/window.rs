@@ -18,7 +18,7 @@ impl Window {
     }
 
     /// The number of bytes that are there: at least `count`, unless the file ends.
-    pub(super) fn fill(&mut self, count: u16) -> io::Result<usize> {
+    pub(super) fn fill_at_least(&mut self, count: u16) -> io::Result<usize> {
         while self.end - self.at < count.into() {
             if SIZE - self.at < count.into() {
                 self.bytes.copy_within(self.at..self.end, 0);
@@ -35,11 +35,11 @@ impl Window {
     }
 
     /// The bytes that are there.
-    pub(super) fn seen(&self) -> &[u8] {
+    pub(super) fn available_bytes(&self) -> &[u8] {
         &self.bytes[self.at..self.end]
     }
 
-    pub(super) fn pass(&mut self, count: usize) {
+    pub(super) fn consume_bytes(&mut self, count: usize) {
         self.at = (self.at + count).min(self.end);
     }
 }
@@ -49,8 +49,8 @@ impl Read for Window {
         if self.at == self.end {
             return self.from.read(into);
         }
-        let count = self.seen().read(into)?;
-        self.pass(count);
+        let count = self.available_bytes().read(into)?;
+        self.consume_bytes(count);
         Ok(count)
     }
 }

@@ -1,6 +1,6 @@
 //! `compact_sched`: switches and wake-ups in columns (FtraceEventBundle.CompactSched).
 
-use super::wire::{Fields, packed};
+use super::wire::{Fields, packed_numbers};
 
 /// The columns of a bundle. Instants are differences, names are indices of a table.
 #[derive(Default, Debug)]
@@ -28,13 +28,13 @@ pub(super) struct CompactRow<'a> {
 impl<'a> Compact<'a> {
     /// Adds the content of a message: a bundle may have several.
     pub(super) fn add(&mut self, message: &'a [u8]) {
-        for (number, value) in Fields::of(message) {
-            match (number, value.number()) {
-                (NAMES, _) => self.names.push(value.bytes()),
+        for (number, value) in Fields::from_bytes(message) {
+            match (number, value.as_number()) {
+                (NAMES, _) => self.names.push(value.as_bytes()),
                 (column, number) if (column as usize) < COLUMNS => {
                     let column = &mut self.columns[column as usize];
                     column.extend(number);
-                    column.extend(packed(value.bytes()));
+                    column.extend(packed_numbers(value.as_bytes()));
                 }
                 _ => {}
             }
@@ -42,19 +42,19 @@ impl<'a> Compact<'a> {
     }
 
     /// Switches in order of time.
-    pub(super) fn switches(&self) -> impl Iterator<Item = CompactRow<'a>> {
+    pub(super) fn switch_rows(&self) -> impl Iterator<Item = CompactRow<'a>> {
         let [at, state, task, prio, name] = SWITCH;
-        self.rows(at, task, prio, name, state)
+        self.zip_rows(at, task, prio, name, state)
     }
 
     /// Wake-ups in order of time.
-    pub(super) fn wakeups(&self) -> impl Iterator<Item = CompactRow<'a>> {
+    pub(super) fn wakeup_rows(&self) -> impl Iterator<Item = CompactRow<'a>> {
         let [at, task, cpu, prio, name] = WAKING;
-        self.rows(at, task, prio, name, cpu)
+        self.zip_rows(at, task, prio, name, cpu)
     }
 
     /// The number of incomplete rows.
-    pub(super) fn broken(&self) -> u64 {
+    pub(super) fn incomplete_rows(&self) -> u64 {
         let missing = |columns: [usize; 5]| {
             let lengths = columns.map(|column| self.columns[column].len());
             let (most, least) = (lengths.iter().max(), lengths.iter().min());
@@ -63,7 +63,7 @@ impl<'a> Compact<'a> {
         missing(SWITCH) + missing(WAKING)
     }
 
-    fn rows(
+    fn zip_rows(
         &self,
         at: usize,
         task: usize,
@@ -72,8 +72,12 @@ impl<'a> Compact<'a> {
         other: usize,
     ) -> impl Iterator<Item = CompactRow<'a>> {
         let mut instant = 0u64;
-        let of = |column: usize| self.columns[column].iter().copied();
-        let rows = of(at).zip(of(task)).zip(of(prio)).zip(of(name)).zip(of(other));
+        let column_values = |column: usize| self.columns[column].iter().copied();
+        let rows = column_values(at)
+            .zip(column_values(task))
+            .zip(column_values(prio))
+            .zip(column_values(name))
+            .zip(column_values(other));
         rows.map(move |((((delta, task), prio), name), other)| {
             instant = instant.wrapping_add(delta);
             let name = usize::try_from(name).ok().and_then(|name| self.names.get(name).copied());
@@ -100,10 +104,10 @@ mod tests {
         compact.add(b"\x2a\x05servo\x2a\x03hog\x32\x02\x00\x01");
         let row = |at, task, prio, name, other| CompactRow { at, task, prio, name, other };
         let expected = [row(1_000, 7, 0x31, &b"servo"[..], 1), row(1_005, 9, 0x63, b"hog", 2)];
-        assert_eq!(compact.switches().collect::<Vec<_>>(), expected);
-        assert_eq!((compact.wakeups().count(), compact.broken()), (0, 0));
+        assert_eq!(compact.switch_rows().collect::<Vec<_>>(), expected);
+        assert_eq!((compact.wakeup_rows().count(), compact.incomplete_rows()), (0, 0));
         // Only the instant of a wake-up.
         compact.add(b"\x3a\x01\x05");
-        assert_eq!((compact.wakeups().count(), compact.broken()), (0, 1));
+        assert_eq!((compact.wakeup_rows().count(), compact.incomplete_rows()), (0, 1));
     }
 }

@@ -19,42 +19,44 @@ pub(super) struct Described {
 pub(super) const FIRST: u32 = 1 << 16;
 
 /// Reads a GenericEventDescriptor: the message's number and description.
-pub(super) fn described(bytes: &[u8], decoder: &mut Decoder) -> Option<(u32, Described)> {
+pub(super) fn parse_descriptor(bytes: &[u8], decoder: &mut Decoder) -> Option<(u32, Described)> {
     let (mut number, mut group, mut event) = (None, None, &[][..]);
-    for (field, value) in Fields::of(bytes) {
+    for (field, value) in Fields::from_bytes(bytes) {
         match field {
-            1 => number = value.number().and_then(|number| u32::try_from(number).ok()),
-            2 => event = value.bytes(),
-            3 => group = std::str::from_utf8(value.bytes()).ok(),
+            1 => number = value.as_number().and_then(|number| u32::try_from(number).ok()),
+            2 => event = value.as_bytes(),
+            3 => group = std::str::from_utf8(value.as_bytes()).ok(),
             _ => {}
         }
     }
     let number = number.filter(|number| *number >= FIRST)?;
-    let name = Fields::of(event).find(|(field, _)| *field == 1)?.1;
-    let name = std::str::from_utf8(name.bytes()).ok()?;
-    let place = decoder.tracepoint(group, name)?;
-    let known = decoder.known(place).meaning.map(|meaning| KnownMessage {
+    let name = Fields::from_bytes(event).find(|(field, _)| *field == 1)?.1;
+    let name = std::str::from_utf8(name.as_bytes()).ok()?;
+    let place = decoder.intern_tracepoint(group, name)?;
+    let known_message = decoder.tracepoint_at(place).meaning.map(|meaning| KnownMessage {
         meaning,
         place,
-        slots: slots(meaning, event),
+        slots: slot_fields(meaning, event),
     });
-    Some((number, Described { place, known }))
+    Some((number, Described { place, known: known_message }))
 }
 
 /// The field number for each slot of the meaning, by the fields of a DescriptorProto.
-fn slots(meaning: Meaning, event: &[u8]) -> [Option<(u32, usize)>; SLOTS] {
+fn slot_fields(meaning: Meaning, event: &[u8]) -> [Option<(u32, usize)>; SLOTS] {
     let number = |name: &str| {
         let (name, element) = match name.split_once('[') {
             Some((name, element)) => (name, element.trim_end_matches(']').parse().ok()?),
             None => (name, 0),
         };
-        let mut fields = Fields::of(event).filter(|(field, _)| *field == 2);
+        let mut fields = Fields::from_bytes(event).filter(|(field, _)| *field == 2);
         fields.find_map(|(_, field)| {
-            let of = |wanted| {
-                Fields::of(field.bytes()).find(|(number, _)| *number == wanted).map(|(_, of)| of)
+            let find_value = |wanted| {
+                Fields::from_bytes(field.as_bytes())
+                    .find(|(number, _)| *number == wanted)
+                    .map(|(_, of)| of)
             };
-            let is_it = of(1)?.bytes() == name.as_bytes();
-            let number = u32::try_from(of(3)?.number()?).ok()?;
+            let is_it = find_value(1)?.as_bytes() == name.as_bytes();
+            let number = u32::try_from(find_value(3)?.as_number()?).ok()?;
             is_it.then_some((number, element))
         })
     };

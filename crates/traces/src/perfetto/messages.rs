@@ -83,8 +83,8 @@ pub(super) struct KnownMessage {
 }
 
 impl TracepointMessage {
-    pub(super) fn known(&self, place: usize) -> Option<KnownMessage> {
-        let meaning = Meaning::of(Some(self.system), self.name)?;
+    pub(super) fn known_message(&self, place: usize) -> Option<KnownMessage> {
+        let meaning = Meaning::from_tracepoint(Some(self.system), self.name)?;
         let number = |name: &str| {
             let (name, element) = match name.split_once('[') {
                 Some((name, element)) => (name, element.trim_end_matches(']').parse().ok()?),
@@ -109,13 +109,13 @@ mod tests {
     fn every_message_has_the_fields_of_its_event() {
         for number in NUMBERS {
             let message = message(*number).unwrap();
-            let known = message.known(0).unwrap_or_else(|| panic!("{message:?}"));
+            let known = message.known_message(0).unwrap_or_else(|| panic!("{message:?}"));
             let of_page = ["ret"];
             for (slot, found) in known.meaning.slots().iter().zip(known.slots) {
                 assert!(found.is_some() || of_page.contains(&slot.names), "{message:?} {slot:?}");
             }
         }
-        let known = message(329).unwrap().known(0).unwrap();
+        let known = message(329).unwrap().known_message(0).unwrap();
         assert_eq!(known.slots[..3], [Some((1, 0)), Some((2, 0)), Some((2, 1))]);
     }
 }

@@ -1,6 +1,6 @@
 //! The packets of a trace in sequence, decompressed if necessary.
 
-use super::wire::{Fields, WireValue, varint};
+use super::wire::{Fields, WireValue, read_varint};
 use crate::compression::Compression;
 use crate::input::HEAD;
 use std::collections::VecDeque;
@@ -20,23 +20,24 @@ pub(super) fn looks_like_packets(head: &[u8]) -> bool {
     /// statistics, a mark, versions, compressed packets.
     const FIRST: [u32; 15] = [1, 2, 3, 6, 8, 10, 33, 34, 35, 36, 45, 50, 58, 79, 133];
     let Some((&PACKET, mut rest)) = head.split_first() else { return false };
-    let Some(length) = varint(&mut rest).filter(|length| (2..=MAX_PACKET).contains(length)) else {
+    let Some(length) = read_varint(&mut rest).filter(|length| (2..=MAX_PACKET).contains(length))
+    else {
         return false;
     };
     let whole = rest.len() as u64 >= length;
     let packet = &rest[..rest.len().min(length as usize)];
-    let mut fields = Fields::of(packet);
-    let known = fields.by_ref().any(|(number, _)| FIRST.contains(&number));
+    let mut fields = Fields::from_bytes(packet);
+    let has_known_field = fields.by_ref().any(|(number, _)| FIRST.contains(&number));
     fields.by_ref().for_each(drop);
     // A packet longer than the inspected bytes may begin with its only field.
     match whole {
-        true => known && !fields.damaged,
+        true => has_known_field && !fields.damaged,
         false => head.len() >= HEAD && begins_with(packet, &FIRST),
     }
 }
 
 fn begins_with(mut packet: &[u8], numbers: &[u32]) -> bool {
-    varint(&mut packet).is_some_and(|tag| {
+    read_varint(&mut packet).is_some_and(|tag| {
         tag & 7 == 2 && u32::try_from(tag >> 3).is_ok_and(|number| numbers.contains(&number))
     })
 }
@@ -64,15 +65,15 @@ impl PacketReader {
             }
             let Some(packet) = self.read()? else { return Ok(None) };
             let packed = |number| {
-                let found = Fields::of(&packet).find(|(field, _)| *field == number);
-                found.map(|(_, value)| value.bytes())
+                let found = Fields::from_bytes(&packet).find(|(field, _)| *field == number);
+                found.map(|(_, value)| value.as_bytes())
             };
             let how = [(DEFLATED, Compression::Zlib), (ZSTD, Compression::Zstd)];
             match how.into_iter().find_map(|(number, how)| Some((packed(number)?, how))) {
                 None => return Ok(Some(packet)),
-                Some((bytes, how)) => match how.unpack(bytes, MAX_PACKET) {
+                Some((bytes, how)) => match how.decompress(bytes, MAX_PACKET) {
                     Ok(bytes) => {
-                        let mut fields = Fields::of(&bytes);
+                        let mut fields = Fields::from_bytes(&bytes);
                         let packets = fields.by_ref().filter_map(packet_of);
                         self.unpacked.extend(packets);
                         self.damaged += u64::from(fields.damaged);
@@ -85,25 +86,25 @@ impl PacketReader {
 
     fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
-            let Some(tag) = self.number()? else { return Ok(None) };
+            let Some(tag) = self.read_number()? else { return Ok(None) };
             // Fields other than packets do not exist so far.
             let length = match tag & 7 {
                 0 => {
-                    self.number()?;
+                    self.read_number()?;
                     continue;
                 }
                 1 => 8,
                 5 => 4,
-                2 => match self.number()? {
+                2 => match self.read_number()? {
                     Some(length) if length <= MAX_PACKET => length,
-                    _ => return Ok(self.cut()),
+                    _ => return Ok(self.mark_cut_off()),
                 },
-                _ => return Ok(self.cut()),
+                _ => return Ok(self.mark_cut_off()),
             };
             let mut packet = Vec::new();
             (&mut self.from).take(length).read_to_end(&mut packet)?;
             if (packet.len() as u64) < length {
-                return Ok(self.cut());
+                return Ok(self.mark_cut_off());
             }
             if tag == u64::from(PACKET) {
                 return Ok(Some(packet));
@@ -111,12 +112,12 @@ impl PacketReader {
         }
     }
 
-    fn cut(&mut self) -> Option<Vec<u8>> {
+    fn mark_cut_off(&mut self) -> Option<Vec<u8>> {
         self.cut_off = true;
         None
     }
 
-    fn number(&mut self) -> io::Result<Option<u64>> {
+    fn read_number(&mut self) -> io::Result<Option<u64>> {
         let mut bytes = Vec::with_capacity(10);
         loop {
             let mut byte = [0];
@@ -126,10 +127,10 @@ impl PacketReader {
             }
             bytes.push(byte[0]);
             if byte[0] < 0x80 {
-                return Ok(varint(&mut bytes.as_slice()));
+                return Ok(read_varint(&mut bytes.as_slice()));
             }
             if bytes.len() == 10 {
-                return Ok(self.cut().and(None));
+                return Ok(self.mark_cut_off().and(None));
             }
         }
     }

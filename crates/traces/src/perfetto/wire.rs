@@ -8,14 +8,14 @@ pub(super) enum WireValue<'a> {
 }
 
 impl<'a> WireValue<'a> {
-    pub(super) fn number(self) -> Option<u64> {
+    pub(super) fn as_number(self) -> Option<u64> {
         match self {
             WireValue::Number(number) => Some(number),
             WireValue::Bytes(_) => None,
         }
     }
 
-    pub(super) fn bytes(self) -> &'a [u8] {
+    pub(super) fn as_bytes(self) -> &'a [u8] {
         match self {
             WireValue::Bytes(bytes) => bytes,
             WireValue::Number(_) => &[],
@@ -32,18 +32,18 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Fields<'a> {
+    pub(super) fn from_bytes(bytes: &'a [u8]) -> Fields<'a> {
         Fields { rest: bytes, damaged: false }
     }
 
-    fn field(&mut self) -> Option<(u32, WireValue<'a>)> {
-        let tag = varint(&mut self.rest)?;
+    fn read_field(&mut self) -> Option<(u32, WireValue<'a>)> {
+        let tag = read_varint(&mut self.rest)?;
         let number = u32::try_from(tag >> 3).ok().filter(|number| *number > 0)?;
         let value = match tag & 7 {
-            0 => WireValue::Number(varint(&mut self.rest)?),
+            0 => WireValue::Number(read_varint(&mut self.rest)?),
             1 => WireValue::Number(u64::from_le_bytes(*self.rest.split_off(..8)?.first_chunk()?)),
             2 => {
-                let length = usize::try_from(varint(&mut self.rest)?).ok()?;
+                let length = usize::try_from(read_varint(&mut self.rest)?).ok()?;
                 WireValue::Bytes(self.rest.split_off(..length)?)
             }
             5 => {
@@ -63,7 +63,7 @@ impl<'a> Iterator for Fields<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let field = self.field();
+        let field = self.read_field();
         if field.is_none() {
             (self.rest, self.damaged) = (&[], true);
         }
@@ -72,7 +72,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 /// A number of at most 64 bits, seven per byte.
-pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(super) fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0u64;
     for place in 0..10 {
         let byte = *bytes.split_off_first()?;
@@ -85,8 +85,8 @@ pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// The numbers of a packed field.
-pub(super) fn packed(mut bytes: &[u8]) -> impl Iterator<Item = u64> {
-    std::iter::from_fn(move || varint(&mut bytes))
+pub(super) fn packed_numbers(mut bytes: &[u8]) -> impl Iterator<Item = u64> {
+    std::iter::from_fn(move || read_varint(&mut bytes))
 }
 
 #[cfg(test)]
@@ -111,20 +111,20 @@ mod tests {
             (4, WireValue::Number(2)),
             (5, WireValue::Number(u64::MAX)),
         ];
-        assert_eq!(Fields::of(&bytes).collect::<Vec<_>>(), expected);
-        let mut cut = Fields::of(b"\x12\x05cat");
+        assert_eq!(Fields::from_bytes(&bytes).collect::<Vec<_>>(), expected);
+        let mut cut = Fields::from_bytes(b"\x12\x05cat");
         assert_eq!(cut.next(), None);
         assert!(cut.damaged);
-        assert_eq!(packed(b"\x01\x96\x01\x80").collect::<Vec<_>>(), [1, 150]);
+        assert_eq!(packed_numbers(b"\x01\x96\x01\x80").collect::<Vec<_>>(), [1, 150]);
     }
 
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            for (_, value) in Fields::of(&bytes) {
-                prop_assert!(value.bytes().len() < bytes.len());
+            for (_, value) in Fields::from_bytes(&bytes) {
+                prop_assert!(value.as_bytes().len() < bytes.len());
             }
-            packed(&bytes).count();
+            packed_numbers(&bytes).count();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Lines of the function_graph tracer (kernel/trace/trace_functions_graph.c).
 
-use super::line::number;
+use super::line::split_number;
 use crate::decoder::{Decoder, Head};
 use crate::graph::{GraphCall, GraphLine};
 use punctual_core::event::Tid;
@@ -9,17 +9,17 @@ use punctual_core::event::Tid;
 const NAME: usize = 128;
 
 /// Takes a line; false where it is none of this tracer.
-pub(super) fn take(text: &[u8], decoder: &mut Decoder) -> bool {
+pub(super) fn decode_line(text: &[u8], decoder: &mut Decoder) -> bool {
     let Some(line) = std::str::from_utf8(text).ok().and_then(parse) else { return false };
-    let Some(tracepoint) = decoder.tracepoint(None, "function_graph") else { return false };
-    if !decoder.graph.take(&line) {
+    let Some(tracepoint) = decoder.intern_tracepoint(None, "function_graph") else { return false };
+    if !decoder.graph.on_line(&line) {
         return false;
     }
     if let Some((comm, tid)) = line.task {
-        decoder.comm(Tid(tid), comm.trim().as_bytes());
+        decoder.set_comm(Tid(tid), comm.trim().as_bytes());
     }
     let at = line.at.unwrap_or(0);
-    decoder.pass(tracepoint, Head { at, cpu: line.cpu, ..Head::default() });
+    decoder.count_record(tracepoint, Head { at, cpu: line.cpu, ..Head::default() });
     true
 }
 
@@ -29,7 +29,7 @@ pub(super) fn take_report(rest: &[u8], head: Head, comm: &[u8], decoder: &mut De
     let comm = String::from_utf8_lossy(comm);
     let task = head.tid.map(|tid| (&*comm, tid.0));
     if let Some(line) = parse(&line) {
-        decoder.graph.take(&GraphLine { at: Some(head.at), task, ..line });
+        decoder.graph.on_line(&GraphLine { at: Some(head.at), task, ..line });
     }
 }
 
@@ -51,10 +51,11 @@ fn parse(text: &str) -> Option<GraphLine<'_>> {
                 rest
             }
             (None, None) => {
-                let relative = column.strip_suffix("us").map(|us| decimal(us.trim_end(), 1_000));
+                let relative =
+                    column.strip_suffix("us").map(|us| parse_decimal(us.trim_end(), 1_000));
                 // Clocks other than those of seconds are printed as they are.
                 let absolute = || match column.contains('.') {
-                    true => decimal(column, 1_000_000_000),
+                    true => parse_decimal(column, 1_000_000_000),
                     false => column.parse().ok(),
                 };
                 at = Some(relative.unwrap_or_else(absolute)?);
@@ -64,7 +65,7 @@ fn parse(text: &str) -> Option<GraphLine<'_>> {
         };
         let duration = rest.trim_start_matches(['+', '!', '#', '*', '@', '$', ' ']);
         let duration = duration.strip_suffix("us").map(str::trim_end);
-        match duration.and_then(|us| decimal(us, 1_000)) {
+        match duration.and_then(|us| parse_decimal(us, 1_000)) {
             Some(ns) => took = Some(ns),
             None => task = task_of(rest).or(task),
         }
@@ -89,7 +90,7 @@ pub(super) fn is_of_graph(line: &[u8]) -> bool {
 
 /// ` 3) rest`
 fn cpu_of(text: &str) -> Option<(u16, &str)> {
-    let (cpu, rest) = number(text.trim_start().as_bytes())?;
+    let (cpu, rest) = split_number(text.trim_start().as_bytes())?;
     let rest = &text[text.len() - rest.len()..];
     Some((u16::try_from(cpu).ok()?, rest.strip_prefix(')')?.trim()))
 }
@@ -100,7 +101,7 @@ fn task_of(text: &str) -> Option<(&str, u32)> {
 }
 
 /// A decimal number of units, in the smallest.
-fn decimal(text: &str, unit: i64) -> Option<i64> {
+fn parse_decimal(text: &str, unit: i64) -> Option<i64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let step = unit / 10i64.checked_pow(u32::try_from(fraction.len()).ok()?)?.max(1);
     let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -161,11 +162,11 @@ mod tests {
             " 0) ! 900.000 us  |    }",
             " 0) ! 910.100 us  |  }",
         ];
-        lines.iter().for_each(|line| assert!(take(line.as_bytes(), &mut decoder)));
-        decoder.end();
-        let moments = decoder.marks.moments();
-        let longest = moments.iter().max_by_key(|moment| moment.span()).expect("one");
-        assert_eq!((longest.span(), longest.tid), (Nanos(895_000), Tid(9)));
+        lines.iter().for_each(|line| assert!(decode_line(line.as_bytes(), &mut decoder)));
+        decoder.finish();
+        let moments = decoder.marks.sorted_moments();
+        let longest = moments.iter().max_by_key(|moment| moment.duration()).expect("one");
+        assert_eq!((longest.duration(), longest.tid), (Nanos(895_000), Tid(9)));
         assert!(longest.words.starts_with("isolate ‹ shrink,"), "{}", longest.words);
     }
 
@@ -196,13 +197,13 @@ mod tests {
         };
         let (mut tracefs, mut trace_cmd) = (Decoder::default(), Decoder::default());
         for line in lines {
-            assert!(take(line.as_bytes(), &mut tracefs));
+            assert!(decode_line(line.as_bytes(), &mut tracefs));
             report(line, &mut trace_cmd);
         }
         assert_eq!(tracefs.graph.paths, trace_cmd.graph.paths);
         let [path] = &tracefs.graph.paths[..] else { panic!("{:?}", tracefs.graph.paths) };
         let shown = path.functions.iter().map(|of| {
-            let stage = of.stage.map_or("", |stage| stage.word());
+            let stage = of.stage.map_or("", |stage| stage.as_str());
             format!("{}{} {stage} {}/{}", of.depth, of.function, of.ns, of.own_ns)
         });
         let expected = [
@@ -221,8 +222,8 @@ mod tests {
         #[test]
         fn no_line_panics(text in "[ 0-9]{0,4}\\)?[ 0-9.|+us$*(){};a-z=>-]{0,60}") {
             let mut decoder = Decoder::default();
-            let _ = take(text.as_bytes(), &mut decoder);
-            decoder.end();
+            let _ = decode_line(text.as_bytes(), &mut decoder);
+            decoder.finish();
         }
     }
 }

@@ -67,10 +67,11 @@ pub(super) fn parse(line: &[u8]) -> Parsed<'_> {
 /// A line of the kernel's log, where a dump of ftrace's buffers may be: `[   34.567890] …`, behind
 /// `<6>` of its level.
 fn without_stamp_of_dmesg(line: &[u8]) -> &[u8] {
-    let level = line.strip_prefix(b"<").and_then(number).and_then(|of| of.1.strip_prefix(b">"));
+    let level =
+        line.strip_prefix(b"<").and_then(split_number).and_then(|of| of.1.strip_prefix(b">"));
     let stamp = || {
         let inner = level.unwrap_or(line).strip_prefix(b"[")?.trim_ascii_start();
-        let (_, after) = number(number(inner)?.1.strip_prefix(b".")?)?;
+        let (_, after) = split_number(split_number(inner)?.1.strip_prefix(b".")?)?;
         let after = after.strip_prefix(b"]")?;
         Some(after.strip_prefix(b" ").unwrap_or(after))
     };
@@ -110,11 +111,11 @@ fn with_brackets(line: &[u8], columns: usize) -> Option<TextLine<'_>> {
     let mut from = columns.min(line.len());
     while let Some(open) = line[from..].iter().position(|byte| *byte == b'[').map(|at| at + from) {
         from = open + 1;
-        let (cpu, after) = match number(&line[from..]) {
+        let (cpu, after) = match split_number(&line[from..]) {
             Some((cpu, after)) if after.starts_with(b"]") => (cpu, &after[1..]),
             _ => continue,
         };
-        let Some((comm, tid, process)) = task(&line[..open], columns) else { continue };
+        let Some((comm, tid, process)) = parse_task(&line[..open], columns) else { continue };
         let Some(when) = flags_and_time(after) else { continue };
         let cpu = u16::try_from(cpu).ok()?;
         return Some(TextLine { comm, tid, process, cpu, ..when });
@@ -123,7 +124,7 @@ fn with_brackets(line: &[u8], columns: usize) -> Option<TextLine<'_>> {
 }
 
 /// `comm-123 (  45)`, `comm-123`, `comm 123`, `comm 45/123`.
-fn task(before: &[u8], columns: usize) -> Option<(&[u8], u32, Option<u32>)> {
+fn parse_task(before: &[u8], columns: usize) -> Option<(&[u8], u32, Option<u32>)> {
     let mut text = before.trim_ascii_end();
     let mut process = None;
     if let Some(inner) = text.strip_suffix(b")") {
@@ -139,26 +140,26 @@ fn task(before: &[u8], columns: usize) -> Option<(&[u8], u32, Option<u32>)> {
     let (head, tid) = text.split_at(text.len() - digits);
     let tid = whole_number(tid)?;
     match head.split_last()? {
-        (b'-', head) if head.len() >= columns => Some((comm(head), tid, process)),
-        (b' ', head) => Some((comm(head), tid, process)),
+        (b'-', head) if head.len() >= columns => Some((trim_comm(head), tid, process)),
+        (b' ', head) => Some((trim_comm(head), tid, process)),
         (b'/', head) => {
             let digits = head.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
             let (head, group) = head.split_at(head.len() - digits);
-            Some((comm(head.strip_suffix(b" ")?), tid, whole_number(group)))
+            Some((trim_comm(head.strip_suffix(b" ")?), tid, whole_number(group)))
         }
         _ => None,
     }
 }
 
 /// A name without surrounding spaces and without the name of a buffer.
-fn comm(text: &[u8]) -> &[u8] {
+fn trim_comm(text: &[u8]) -> &[u8] {
     let text = text.trim_ascii();
     if text.len() <= LONGEST_COMM {
         return text;
     }
     // `buffer:      comm` of trace-cmd.
-    let behind = text.windows(2).rposition(|pair| pair == b"  ").map(|at| &text[at + 2..]);
-    behind.unwrap_or(text)
+    let comm_part = text.windows(2).rposition(|pair| pair == b"  ").map(|at| &text[at + 2..]);
+    comm_part.unwrap_or(text)
 }
 
 /// The longest flags: six columns; the preemption depth may have several digits.
@@ -167,11 +168,11 @@ const LONGEST_FLAGS: usize = 12;
 /// ` d..2.  12.345678: name: rest`
 fn flags_and_time(text: &[u8]) -> Option<TextLine<'_>> {
     let text = text.trim_ascii_start();
-    let word = word(text);
-    match time(text) {
+    let word = first_word(text);
+    match parse_time(text) {
         Some(line) => Some(line),
         None if (1..=LONGEST_FLAGS).contains(&word.len()) && is_flags(word) => {
-            let line = time(text[word.len()..].trim_ascii_start())?;
+            let line = parse_time(text[word.len()..].trim_ascii_start())?;
             Some(TextLine { flags: word, ..line })
         }
         None => None,
@@ -185,8 +186,8 @@ fn is_flags(word: &[u8]) -> bool {
 }
 
 /// `12.345678: name: rest`, `(+5)` of trace-cmd and the period of perf between.
-fn time(text: &[u8]) -> Option<TextLine<'_>> {
-    let (at, step, after) = instant(text)?;
+fn parse_time(text: &[u8]) -> Option<TextLine<'_>> {
+    let (at, step, after) = parse_instant(text)?;
     let after = after.strip_prefix(b":")?;
     behind_time(at, step, after)
 }
@@ -197,16 +198,16 @@ fn behind_time(at: i64, step: i64, after: &[u8]) -> Option<TextLine<'_>> {
         let end = text.iter().position(|byte| *byte == b')')?;
         text = text[end + 1..].trim_ascii_start();
     }
-    if let Some((_, after)) = number(text).filter(|(_, after)| after.starts_with(b" ")) {
+    if let Some((_, after)) = split_number(text).filter(|(_, after)| after.starts_with(b" ")) {
         text = after.trim_ascii_start();
     }
-    let (name, rest) = name(text);
+    let (name, rest) = split_name(text);
     let (comm, tid, process, cpu, flags) = (&[][..], 0, None, 0, &[][..]);
     Some(TextLine { comm, tid, process, cpu, flags, at, step, text, name, rest })
 }
 
 /// `sched_switch: …`, `sched:sched_switch: …`, `sys_futex(…)`, `function <-parent`.
-fn name(text: &[u8]) -> (&[u8], &[u8]) {
+fn split_name(text: &[u8]) -> (&[u8], &[u8]) {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_:-.$".contains(byte);
     let mut end = text.iter().position(|byte| !is_name(byte)).unwrap_or(text.len());
     if text[..end].ends_with(b":") {
@@ -221,20 +222,20 @@ fn latency_format(line: &[u8]) -> Option<TextLine<'_>> {
     let mut from = 0;
     while let Some(dash) = line[from..].iter().position(|byte| *byte == b'-').map(|at| at + from) {
         from = dash + 1;
-        let Some((tid, after)) = number(&line[from..]) else { continue };
+        let Some((tid, after)) = split_number(&line[from..]) else { continue };
         let spaced = after.trim_ascii_start();
         if spaced.len() == after.len() {
             continue;
         }
-        let Some((cpu, flags)) = number(spaced) else { continue };
-        let flagged = word(flags);
+        let Some((cpu, flags)) = split_number(spaced) else { continue };
+        let flagged = first_word(flags);
         if !(3..=LONGEST_FLAGS).contains(&flagged.len()) || !is_flags(flagged) {
             continue;
         }
         let text = flags[flagged.len()..].trim_ascii_start();
-        let Some(when) = time(text).or_else(|| relative_time(text)) else { continue };
+        let Some(when) = parse_time(text).or_else(|| relative_time(text)) else { continue };
         let (tid, cpu) = (u32::try_from(tid).ok()?, u16::try_from(cpu).ok()?);
-        return Some(TextLine { comm: comm(&line[..dash]), tid, cpu, flags: flagged, ..when });
+        return Some(TextLine { comm: trim_comm(&line[..dash]), tid, cpu, flags: flagged, ..when });
     }
     None
 }
@@ -245,10 +246,10 @@ fn relative_time(text: &[u8]) -> Option<TextLine<'_>> {
         Some(text) => (true, text),
         None => (false, text),
     };
-    let (whole, after) = number(text)?;
+    let (whole, after) = split_number(text)?;
     let (fraction, digits, after) = match after.strip_prefix(b".") {
         Some(after) => {
-            let (fraction, behind) = number(after)?;
+            let (fraction, behind) = split_number(after)?;
             (fraction, after.len() - behind.len(), behind)
         }
         None => (0, 0, after),
@@ -264,23 +265,23 @@ fn relative_time(text: &[u8]) -> Option<TextLine<'_>> {
 
 /// Seconds with a fraction. Numbers without one are nanoseconds of `trace-cmd report -R`, or ticks,
 /// which are not times.
-fn instant(text: &[u8]) -> Option<(i64, i64, &[u8])> {
-    let (seconds, after) = number(text)?;
+fn parse_instant(text: &[u8]) -> Option<(i64, i64, &[u8])> {
+    let (seconds, after) = split_number(text)?;
     let after = after.strip_prefix(b".")?;
-    let (fraction, behind) = number(after)?;
+    let (fraction, behind) = split_number(after)?;
     let digits = u32::try_from(after.len() - behind.len()).ok()?;
     let step = 1_000_000_000 / 10i64.checked_pow(digits).filter(|n| *n <= 1_000_000_000)?;
     let at = seconds.checked_mul(1_000_000_000)?.checked_add(fraction.checked_mul(step)?)?;
     Some((at, step, behind))
 }
 
-fn word(text: &[u8]) -> &[u8] {
+fn first_word(text: &[u8]) -> &[u8] {
     let end = text.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(text.len());
     &text[..end]
 }
 
 /// The leading digits of a text, and the rest.
-pub(super) fn number(text: &[u8]) -> Option<(i64, &[u8])> {
+pub(super) fn split_number(text: &[u8]) -> Option<(i64, &[u8])> {
     let digits = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     if !(1..=18).contains(&digits) {
         return None;
@@ -291,7 +292,7 @@ pub(super) fn number(text: &[u8]) -> Option<(i64, &[u8])> {
 }
 
 /// A function without its offset and size: `shrink_inactive_list+0xee/0x3e0 [module]`.
-pub(super) fn function(text: &[u8]) -> &[u8] {
+pub(super) fn function_name(text: &[u8]) -> &[u8] {
     let text = &text[..text.len().min(LONGEST_FUNCTION)];
     let end = text.iter().position(|byte| *byte == b'+' || byte.is_ascii_whitespace());
     &text[..end.unwrap_or(text.len())]
@@ -301,7 +302,9 @@ pub(super) fn function(text: &[u8]) -> &[u8] {
 const LONGEST_FUNCTION: usize = 128;
 
 fn whole_number(text: &[u8]) -> Option<u32> {
-    number(text).filter(|(_, rest)| rest.is_empty()).and_then(|(number, _)| number.try_into().ok())
+    split_number(text)
+        .filter(|(_, rest)| rest.is_empty())
+        .and_then(|(number, _)| number.try_into().ok())
 }
 
 #[cfg(test)]

@@ -48,14 +48,14 @@ impl TraceLines {
                     self.too_long += u64::from(!skipped);
                     continue;
                 }
-                return Ok(Some(self.line(line)));
+                return Ok(Some(self.line_at(line)));
             }
             if self.ended {
                 let line = self.from..self.to;
                 self.cut_off |= !line.is_empty();
                 self.from = self.to;
                 let skipped = std::mem::take(&mut self.skipping);
-                return Ok((!line.is_empty() && !skipped).then(|| self.line(line)));
+                return Ok((!line.is_empty() && !skipped).then(|| self.line_at(line)));
             }
             if self.to - self.from >= LONGEST {
                 self.too_long += u64::from(!self.skipping);
@@ -74,7 +74,7 @@ impl TraceLines {
         }
     }
 
-    fn line(&self, range: std::ops::Range<usize>) -> &[u8] {
+    fn line_at(&self, range: std::ops::Range<usize>) -> &[u8] {
         let line = &self.buffer[range];
         line.strip_suffix(b"\r").unwrap_or(line)
     }

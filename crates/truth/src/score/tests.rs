@@ -60,17 +60,17 @@ fn right_wrong_and_false_attributions_are_scored_separately() {
         sample(12_000_000, &[("irq", "disk", 50_000)]),
     ];
     let injected = [Injected::new(0, 1_001_000), Injected::new(4_000_000, 6_000_000)];
-    let score = score(&samples, &injected, EXPECTED);
+    let score = score_samples(&samples, &injected, EXPECTED);
     assert_eq!((score.explained, score.affected, score.right, score.falsely_named), (4, 2, 1, 1));
     assert_eq!(score.confused, BTreeMap::from([("preempted".to_owned(), 1)]));
     let example = "preempted other 900000 ns (); unknown  100000 ns ()".to_owned();
     assert_eq!(score.examples, BTreeMap::from([("preempted".to_owned(), example)]));
     assert_eq!((score.time_ns, score.time_error_ns), (2_000_000, 10_000 + 1_000_000));
     assert_eq!((score.recall(), score.precision()), (Some(0.5), Some(0.5)));
-    assert_eq!(score.unknown(), Some(0.05));
+    assert_eq!(score.unknown_share(), Some(0.05));
     // An attribution to a shared name is not false.
     let shared = Expected { is_shared: true, ..EXPECTED };
-    assert_eq!(super::score(&samples, &injected, shared).falsely_named, 0);
+    assert_eq!(super::score_samples(&samples, &injected, shared).falsely_named, 0);
 }
 
 #[test]
@@ -82,13 +82,13 @@ fn own_delays_are_matched_within_the_sample_and_names_by_pattern() {
         [&[("lock", "kworker/*")], &[("lock", "*")], &[("lock", "kworker/1*")]];
     let right = causes.map(|causes| {
         let expected = Expected { causes, placing: Placing::Within, is_shared: true };
-        let score = score(&samples, &within, expected);
+        let score = score_samples(&samples, &within, expected);
         assert_eq!((score.affected, score.time_ns), (1, 89_000));
         score.right
     });
     assert_eq!(right, [1, 1, 0]);
     // The other rule: it was due before the delay began.
-    assert_eq!(score(&samples, &within, EXPECTED).affected, 0);
+    assert_eq!(score_samples(&samples, &within, EXPECTED).affected, 0);
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn the_accounting_is_scored_by_bucket() {
     let mut add = |parts: &[(CauseKind, i64)]| {
         let mut split = punctual_core::Split::default();
         parts.iter().for_each(|(part, ns)| split.add(*part, Nanos(*ns)));
-        account.record(&split);
-        split.sum()
+        account.record_split(&split);
+        split.total_time()
     };
     let right = add(&[(CauseKind::Preempted, 990_000), (CauseKind::Irq, 10_000)]);
     let wrong = add(&[(CauseKind::Irq, 400_000), (CauseKind::Unknown, 100_000)]);
@@ -119,7 +119,7 @@ fn a_false_attribution_is_counted_in_its_bucket() {
     let mut account = Account::default();
     let mut split = punctual_core::Split::default();
     split.add(CauseKind::Preempted, Nanos(500_000));
-    (0..3).for_each(|_| account.record(&split));
+    (0..3).for_each(|_| account.record_split(&split));
     let at = |ms: i64| (MonotonicNs(ms * 1_000_000), Nanos(500_000));
     // The last two met no injection.
     let samples = [at(1), at(5), at(9)];
@@ -142,7 +142,7 @@ fn interruptions_of_an_injected_delay_are_not_part_of_it() {
         // Due within the interrupt.
         sample(700_000, &[("irq", "disk", 150_000), ("preempted", "hog", 200_000)]),
     ];
-    let score = score(&delayed, &injected, EXPECTED);
+    let score = score_samples(&delayed, &injected, EXPECTED);
     assert_eq!((score.affected, score.right), (2, 2));
     assert_eq!((score.time_ns, score.time_error_ns), (300_000 + 200_000, 0));
 }
@@ -155,7 +155,7 @@ fn times_within_the_uncertainty_of_an_injection_have_no_error() {
     let errors = [390_000, 400_000, 500_000, 510_000].map(|ns| {
         let rest = 500_000 - ns + 20_000;
         let samples = [sample(600_000, &[("preempted", "hog", ns), ("irq", "disk", rest)])];
-        let score = score(&samples, &injected, EXPECTED);
+        let score = score_samples(&samples, &injected, EXPECTED);
         assert_eq!((score.affected, score.right, score.time_ns), (1, 1, 400_000));
         score.time_error_ns
     });
@@ -169,7 +169,7 @@ fn attributions_to_the_injector_around_a_delay_are_not_false() {
     let named = |at| sample(at, &[("preempted", "hog", 50_000)]);
     let of = |at| {
         let samples = [named(at)];
-        let score = score(&samples, &injected, EXPECTED);
+        let score = score_samples(&samples, &injected, EXPECTED);
         (score.affected, score.falsely_named, score.time_ns)
     };
     assert_eq!(of(1_500_000), (0, 0, 0));
@@ -182,7 +182,7 @@ fn time_that_every_sample_has_of_a_cause_is_not_counted_as_injected() {
     let mut add = |irq: i64| {
         let mut split = punctual_core::Split::default();
         split.add(CauseKind::Irq, Nanos(irq));
-        account.record(&split);
+        account.record_split(&split);
         Nanos(irq)
     };
     let at = |ms: i64, latency: Nanos| (MonotonicNs(ms * 1_000_000), latency);
@@ -217,7 +217,7 @@ proptest! {
             .iter()
             .map(|(begin, ns)| Injected::new(*begin, begin + ns))
             .collect();
-        let score = score(&samples, &injected, EXPECTED);
+        let score = score_samples(&samples, &injected, EXPECTED);
         prop_assert_eq!(score.affected, score.right + score.confused.values().sum::<u64>());
         prop_assert!(score.affected + score.falsely_named <= score.explained);
         prop_assert!(score.unknown_ns <= score.latency_ns && score.time_ns >= 0);

@@ -28,7 +28,7 @@ impl SubjectLock {
     }
 
     /// Runs a function with the lock held.
-    pub fn held(&self, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    pub fn run_locked(&self, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let exchange =
             |word: &AtomicU32, from, to| word.compare_exchange(from, to, AcqRel, Acquire).is_ok();
         match self {
@@ -51,12 +51,12 @@ impl SubjectLock {
                 worked
             }
             SubjectLock::Inheriting(word) => {
-                let own = attributes::tid() as u32;
-                if !exchange(word, FREE, own) {
+                let own_tid = attributes::thread_id() as u32;
+                if !exchange(word, FREE, own_tid) {
                     futex::lock_pi(word, SCOPE)?;
                 }
                 let worked = work();
-                if !exchange(word, own, FREE) {
+                if !exchange(word, own_tid, FREE) {
                     futex::unlock_pi(word, SCOPE)?;
                 }
                 worked
@@ -84,7 +84,7 @@ mod tests {
                             count.store(count.load(Acquire) + 1, Release);
                             Ok(())
                         };
-                        lock.held(add).unwrap();
+                        lock.run_locked(add).unwrap();
                     }
                 })
             };

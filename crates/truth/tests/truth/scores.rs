@@ -77,7 +77,7 @@ fn scores(all: &[(String, TruthSystem)]) -> String {
     let rows = all.iter().map(|(file, system)| {
         let score = sum(injected(system));
         let counts = [injected(system).count() as u64, score.injected, score.affected, score.right];
-        let shares = [score.recall(), score.precision(), score.time_error(), score.unknown()];
+        let shares = [score.recall(), score.precision(), score.time_error(), score.unknown_share()];
         let names = [file.clone(), system.kernel.clone(), system.through.clone()];
         let figures = counts.map(|count| count.to_string()).into_iter().chain(shares.map(percent));
         names.into_iter().chain(figures).collect()

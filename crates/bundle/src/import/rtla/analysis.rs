@@ -14,7 +14,7 @@
 use super::series_name;
 use crate::answer::{AnsweredDelay, Delays};
 use crate::import::Malformed;
-use crate::import::recorded::{ImportedFile, Thread, make_table, note};
+use crate::import::recorded::{ImportedFile, Thread, file_note, make_table};
 use crate::import::scan::{clip_text, read_microseconds};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::notes::{Cell, Table};
@@ -40,7 +40,7 @@ const PARTS: [(&str, Option<CauseKind>); 8] = [
 ];
 
 /// The text's statement about its stop.
-pub enum RtlaStop {
+pub(crate) enum RtlaStop {
     None,
     /// The series, and its latency.
     Known(String, Nanos),
@@ -86,21 +86,21 @@ impl Analyses {
 
     /// Takes a line if it belongs to an analysis. Older versions omit the end of the first of two
     /// lines; rteval that of the rule.
-    pub fn line(&mut self, line: &str) -> bool {
+    pub fn read_line(&mut self, line: &str) -> bool {
         let labels = ["IRQ handler delay:", "Thread latency:", "IRQ latency:"];
         let inside = labels.iter().filter_map(|label| line.find(label).filter(|at| *at > 0)).min();
         match inside.map(|at| line.split_at(at)) {
-            Some((first, second)) => self.one(first.trim()) | self.one(second),
-            None => self.one(line),
+            Some((first, second)) => self.read_part(first.trim()) | self.read_part(second),
+            None => self.read_part(line),
         }
     }
 
-    fn one(&mut self, line: &str) -> bool {
+    fn read_part(&mut self, line: &str) -> bool {
         if let Some((before, _)) = line.split_once("hit stop tracing") {
             self.stopped = true;
             let cpu = before.trim_start_matches(['#', ' ']).strip_prefix("CPU ");
             if let Some(cpu) = cpu.and_then(|cpu| cpu.trim().parse().ok()) {
-                self.begin(Some(cpu));
+                self.begin_analysis(Some(cpu));
             }
             return true;
         }
@@ -118,13 +118,13 @@ impl Analyses {
         }
         let is_first = line.starts_with("IRQ handler delay") || line.starts_with("Previous IRQ");
         if is_first && self.all.last().is_none_or(|last| last.total.is_some()) {
-            self.begin(None);
+            self.begin_analysis(None);
         }
         let open = self.all.last_mut().filter(|last| last.total.is_none());
-        open.is_some_and(|analysis| analysis.line(line))
+        open.is_some_and(|analysis| analysis.read_line(line))
     }
 
-    fn begin(&mut self, cpu: Option<u32>) {
+    fn begin_analysis(&mut self, cpu: Option<u32>) {
         if self.all.len() < MAX_ANALYSES {
             let cpu = cpu.filter(|cpu| (*cpu as usize) < MAX_CPUS);
             self.all.push(Analysis { cpu, ..Analysis::default() });
@@ -133,7 +133,7 @@ impl Analyses {
 
     /// The result of a text that holds only analyses (`--aa-only`, or a part of a report): one
     /// latency of each stated kind.
-    pub fn alone(&self, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
+    pub(crate) fn to_file(&self, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
         into.unit = UNIT;
         for analysis in &self.all {
             let Some((total, is_irq)) = analysis.total else { continue };
@@ -141,8 +141,8 @@ impl Analyses {
             let part = if is_irq { "/irq" } else { "/thread" };
             for (latency, part) in irq.into_iter().chain([(total, part)]) {
                 let value = (latency.ns() / UNIT.ns()) as u64;
-                let name = analysis.name(part);
-                if into.threads.iter().any(|thread| thread.name() == name) {
+                let name = analysis.analysis_series(part);
+                if into.threads.iter().any(|thread| thread.series_name() == name) {
                     return Err(format!("{name} is analysed twice in it").into());
                 }
                 let (cpu, name) = (analysis.cpu, Some(name));
@@ -153,27 +153,28 @@ impl Analyses {
         let message = "it has only the latency that stopped rtla: there is no distribution, and \
                        the number of shorter ones is unknown";
         into.findings.push(
-            note("only-above-threshold", message)
-                .remedy("import the table or histogram that rtla printed before it, too"),
+            file_note("only-above-threshold", message)
+                .with_remedy("import the table or histogram that rtla printed before it, too"),
         );
         Ok(into)
     }
 
     /// Adds the causes of the latency and returns the one that stopped rtla.
-    pub fn put(mut self, into: &mut ImportedFile) -> RtlaStop {
+    pub(crate) fn add_causes(mut self, into: &mut ImportedFile) -> RtlaStop {
         let from_idle = self.from_idle;
         self.all.retain(|one| one.total.is_some());
         for analysis in &mut self.all {
             analysis.cpu = analysis.cpu.or_else(|| analysis.find_cpu(into, from_idle));
         }
-        let stops: Vec<(String, Nanos)> = self.all.iter().filter_map(|a| a.stop(into)).collect();
+        let stops: Vec<(String, Nanos)> =
+            self.all.iter().filter_map(|a| a.find_stop(into)).collect();
         for (analysis, (series, latency)) in self.all.iter().zip(&stops) {
             into.delayed_by.push(Delays {
                 series: Some(series.clone()),
                 samples: 1,
                 incidents: Some(1),
                 from: latency.ns(),
-                causes: analysis.causes(),
+                causes: analysis.list_causes(),
                 source: Some("rtla".to_owned()),
             });
         }
@@ -182,7 +183,8 @@ impl Analyses {
         // rtla analyses all CPUs above the threshold in order.
         match (self.stopped || !self.all.is_empty(), self.all.first(), stops.first()) {
             (true, Some(first), Some((series, latency)))
-                if first.cpu.is_some() || into.threads.iter().any(|of| of.name() == *series) =>
+                if first.cpu.is_some()
+                    || into.threads.iter().any(|of| of.series_name() == *series) =>
             {
                 RtlaStop::Known(series.clone(), *latency)
             }
@@ -198,7 +200,7 @@ impl Analyses {
             let cpu = || analysis.cpu.map_or(Cell::Nothing, |cpu| cpu.to_string().into());
             let total = analysis.total.map_or(Nanos::ZERO, |(total, _)| total);
             let mut row = |part: &str, who: Cell, time: Option<Nanos>| {
-                let share = time.and_then(|time| share(time, total)).map(Cell::Number);
+                let share = time.and_then(|time| time_share(time, total)).map(Cell::Number);
                 let time = time.map_or(Cell::Nothing, Cell::from);
                 rows.push(vec![cpu(), part.into(), who, time, share.unwrap_or(Cell::Nothing)]);
             };
@@ -229,12 +231,12 @@ impl Analyses {
 }
 
 impl Analysis {
-    fn name(&self, part: &str) -> String {
+    fn analysis_series(&self, part: &str) -> String {
         self.cpu.map_or_else(|| format!("unknown CPU{part}"), |cpu| series_name(cpu, part))
     }
 
     /// Takes a line below the first.
-    fn line(&mut self, line: &str) -> bool {
+    fn read_line(&mut self, line: &str) -> bool {
         if let Some(function) = line.strip_prefix("->").filter(|_| self.in_stack) {
             if self.stack.len() < MAX_LINES {
                 self.stack.push(clip_text(function.trim(), 100));
@@ -276,7 +278,7 @@ impl Analysis {
             return true;
         }
         let last = self.parts.last_mut().filter(|part| part.who.len() < MAX_LINES);
-        let Some((part, who)) = last.zip(named(line)) else { return false };
+        let Some((part, who)) = last.zip(parse_task(line)) else { return false };
         part.who.push(who);
         true
     }
@@ -289,34 +291,36 @@ impl Analysis {
         if let Some((_, cpu)) = idle.filter(|_| is_idle) {
             return Some(cpu);
         }
-        let mut own = into.threads.iter().filter(|thread| self.is_largest(thread, into.unit));
-        let cpu = own.next()?.cpu?;
-        own.all(|thread| thread.cpu == Some(cpu)).then_some(cpu)
+        let mut largest_threads =
+            into.threads.iter().filter(|thread| self.is_largest(thread, into.unit));
+        let cpu = largest_threads.next()?.cpu?;
+        largest_threads.all(|thread| thread.cpu == Some(cpu)).then_some(cpu)
     }
 
     /// Whether the latency is the maximum of a series of its kind.
     fn is_largest(&self, thread: &Thread, unit: Nanos) -> bool {
         let Some((total, is_irq)) = self.total else { return false };
-        thread.cycles() > 0
-            && thread.name().ends_with("/irq") == is_irq
+        thread.cycle_count() > 0
+            && thread.series_name().ends_with("/irq") == is_irq
             && unit.ns() > 0
             && thread.max == (total.ns() / unit.ns()) as u64
     }
 
     /// The series that stopped it: for a CPU with user threads, the return to user mode if that is
     /// the longest.
-    fn stop(&self, into: &ImportedFile) -> Option<(String, Nanos)> {
+    fn find_stop(&self, into: &ImportedFile) -> Option<(String, Nanos)> {
         let (total, is_irq) = self.total?;
-        let own = || into.threads.iter().filter(|of| self.cpu.is_some() && of.cpu == self.cpu);
-        let mut largest = own().filter(|thread| self.is_largest(thread, into.unit));
-        let only = || own().next().filter(|_| own().count() == 1);
-        let default = self.name(if is_irq { "/irq" } else { "/thread" });
-        Some((largest.next().or_else(only).map_or(default, Thread::name), total))
+        let cpu_threads =
+            || into.threads.iter().filter(|of| self.cpu.is_some() && of.cpu == self.cpu);
+        let mut largest = cpu_threads().filter(|thread| self.is_largest(thread, into.unit));
+        let only_thread = || cpu_threads().next().filter(|_| cpu_threads().count() == 1);
+        let default = self.analysis_series(if is_irq { "/irq" } else { "/thread" });
+        Some((largest.next().or_else(only_thread).map_or(default, Thread::series_name), total))
     }
 
     /// The causes. For an interrupt's latency rtla knows only the task: the handler delay it prints
     /// there is that of the previous cycle.
-    fn causes(&self) -> Vec<AnsweredDelay> {
+    fn list_causes(&self) -> Vec<AnsweredDelay> {
         let Some((total, is_irq)) = self.total else { return Vec::new() };
         let who = self.blocking_thread();
         if is_irq {
@@ -325,15 +329,16 @@ impl Analysis {
                 _ => CauseKind::TimerIrqDelay,
             };
             let who = who.filter(|_| kind == CauseKind::TimerIrqDelay);
-            return vec![delay(kind, who, 1.0)];
+            return vec![new_delay(kind, who, 1.0)];
         }
         let mut causes = Vec::new();
         for part in &self.parts {
             let Some(cause) = part.cause else { continue };
             let cause = if part.is_idle { CauseKind::IdleExit } else { cause };
             let mut add = |who: Option<String>, time: Option<Nanos>| {
-                let share = time.and_then(|time| share(time, total)).filter(|share| *share > 0.0);
-                causes.extend(share.map(|share| delay(cause, who, share)));
+                let share =
+                    time.and_then(|time| time_share(time, total)).filter(|share| *share > 0.0);
+                causes.extend(share.map(|share| new_delay(cause, who, share)));
             };
             match part.who.as_slice() {
                 [] => add(None, part.time),
@@ -349,7 +354,7 @@ impl Analysis {
     fn blocking_thread(&self) -> Option<String> {
         let part = self.parts.iter().find(|part| part.cause == Some(CauseKind::NonPreemptible))?;
         let (who, _) = part.who.first()?;
-        Some(match interrupted(&self.stack) {
+        Some(match interrupted_function(&self.stack) {
             Some(function) => format!("{who} in {function}"),
             None => who.clone(),
         })
@@ -357,7 +362,7 @@ impl Analysis {
 }
 
 /// The innermost function below those of the interrupt itself and of locks.
-fn interrupted(stack: &[String]) -> Option<&str> {
+fn interrupted_function(stack: &[String]) -> Option<&str> {
     const ENTRIES: [&str; 10] = [
         "asm_",
         "el1",
@@ -375,11 +380,11 @@ fn interrupted(stack: &[String]) -> Option<&str> {
     stack[below..].iter().map(String::as_str).find(|name| !name.starts_with("_raw_"))
 }
 
-fn delay(kind: CauseKind, who: Option<String>, share: f64) -> AnsweredDelay {
+fn new_delay(kind: CauseKind, who: Option<String>, share: f64) -> AnsweredDelay {
     AnsweredDelay::new(kind.id(), kind.words(), who, share)
 }
 
-fn share(time: Nanos, total: Nanos) -> Option<f64> {
+fn time_share(time: Nanos, total: Nanos) -> Option<f64> {
     (total.ns() > 0).then(|| (time.ns() as f64 / total.ns() as f64).min(1.0))
 }
 
@@ -391,7 +396,7 @@ fn time_of(line: &str) -> Option<Nanos> {
 }
 
 /// `insync:4048   1223.16 us`, or only the task.
-fn named(line: &str) -> Option<(String, Option<Nanos>)> {
+fn parse_task(line: &str) -> Option<(String, Option<Nanos>)> {
     let time = time_of(line);
     let who = match time {
         Some(_) => line.trim_end_matches(" us").trim_end().rsplit_once([' ', '\t'])?.0,

@@ -3,7 +3,7 @@
 //! (`--no-header`) and figures (`--no-summary`) may be absent.
 
 use super::{days_and_clock, series_name, unit_assumed};
-use crate::import::recorded::{BINS, ImportedFile, Thread, warning};
+use crate::import::recorded::{BINS, ImportedFile, Thread, file_warning};
 use crate::import::scan::{
     MAX_COUNT, MAX_LATENCY, add_bin, clip_text, common_divisor, read_cpu, read_decimal,
     read_latency, read_number, read_numbers, refuse_second_run,
@@ -63,12 +63,12 @@ impl Hist {
         self.titled || self.headed || self.over.is_some()
     }
 
-    pub fn line(&mut self, line: &str) -> Result<(), Malformed> {
+    pub fn read_line(&mut self, line: &str) -> Result<(), Malformed> {
         if let Some(comment) = line.strip_prefix('#') {
-            return self.comment(comment.trim());
+            return self.read_comment(comment.trim());
         }
         if let Some(columns) = line.strip_prefix("Index") {
-            return self.header(columns);
+            return self.read_header(columns);
         }
         let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match first.strip_suffix(':') {
@@ -76,11 +76,11 @@ impl Hist {
                 self.all = Some(rest.split_ascii_whitespace().filter_map(part_of).collect());
                 Ok(())
             }
-            Some(name) if self.all.is_none() => self.figures(name, rest),
+            Some(name) if self.all.is_none() => self.read_figures(name, rest),
             None if first.starts_with(|c: char| c.is_ascii_digit()) && self.over.is_none() => {
                 // Without a header, other text may precede it.
                 let is_row = self.headed || read_numbers(line).is_ok_and(|all| all.len() > 1);
-                if is_row { self.row(first, rest) } else { Ok(()) }
+                if is_row { self.read_row(first, rest) } else { Ok(()) }
             }
             None if self.titled && !self.headed && part_of_column(first).is_some() => {
                 Err("its rows have no latency: run rtla without --no-index".into())
@@ -89,7 +89,7 @@ impl Hist {
         }
     }
 
-    fn comment(&mut self, comment: &str) -> Result<(), Malformed> {
+    fn read_comment(&mut self, comment: &str) -> Result<(), Malformed> {
         if comment.starts_with("RTLA ") {
             refuse_second_run(replace(&mut self.titled, true))?;
         } else if let Some(unit) = comment.strip_prefix("Time unit is ") {
@@ -106,7 +106,7 @@ impl Hist {
     }
 
     /// `   IRQ-000   Thr-000   Usr-000`, or `   CPU-000`.
-    fn header(&mut self, columns: &str) -> Result<(), Malformed> {
+    fn read_header(&mut self, columns: &str) -> Result<(), Malformed> {
         refuse_second_run(replace(&mut self.headed, true) || !self.columns.is_empty())?;
         for (index, word) in columns.split_ascii_whitespace().enumerate() {
             let (cpu, part) = part_of_column(word)
@@ -120,21 +120,21 @@ impl Hist {
         Ok(())
     }
 
-    fn row(&mut self, latency: &str, counts: &str) -> Result<(), Malformed> {
+    fn read_row(&mut self, latency: &str, counts: &str) -> Result<(), Malformed> {
         let latency = read_latency(latency)?;
         if self.last.is_some_and(|last| last >= latency) {
             return Err(format!("the latency {latency} comes twice or out of order").into());
         }
         self.last = Some(latency);
         self.divisor = common_divisor(self.divisor, latency);
-        let counts = self.counts(read_numbers(counts)?)?;
+        let counts = self.check_counts(read_numbers(counts)?)?;
         for (column, count) in self.columns.iter_mut().zip(counts) {
             add_bin(&mut column.bins, latency, count)?;
         }
         Ok(())
     }
 
-    fn figures(&mut self, name: &str, rest: &str) -> Result<(), Malformed> {
+    fn read_figures(&mut self, name: &str, rest: &str) -> Result<(), Malformed> {
         if !["over", "count", "min", "avg", "max"].contains(&name) {
             return Ok(());
         }
@@ -151,7 +151,7 @@ impl Hist {
         let limit = if matches!(name, "over" | "count") { MAX_COUNT } else { MAX_LATENCY };
         // Without columns the row is empty or has a single zero.
         let nothing = self.columns.is_empty() && figures.iter().all(|figure| *figure == 0.0);
-        let figures = if nothing && self.headed { Vec::new() } else { self.counts(figures)? };
+        let figures = if nothing && self.headed { Vec::new() } else { self.check_counts(figures)? };
         if let Some(figure) = figures.iter().find(|figure| **figure > limit as f64) {
             return Err(format!("{figure} is implausible (more than {limit})").into());
         }
@@ -173,20 +173,20 @@ impl Hist {
 
     /// Checks that the list has one number per column. Without a header the first row determines
     /// their number.
-    fn counts<T>(&mut self, list: Vec<T>) -> Result<Vec<T>, Malformed> {
+    fn check_counts<T>(&mut self, list: Vec<T>) -> Result<Vec<T>, Malformed> {
         if !self.headed && self.columns.is_empty() && list.len() <= MAX_COLUMNS {
             let column = |index| Thread { index, ..Thread::default() };
             self.columns = (0..list.len()).map(column).collect();
         }
         if list.len() != self.columns.len() {
             let (numbers, columns) = (list.len(), self.columns.len());
-            let why = format!("{numbers} numbers in this row, {columns} columns in the header");
-            return Err(why.into());
+            let reason = format!("{numbers} numbers in this row, {columns} columns in the header");
+            return Err(reason.into());
         }
         Ok(list)
     }
 
-    pub fn recorded(
+    pub(crate) fn into_file(
         mut self,
         mut into: ImportedFile,
         nanoseconds: bool,
@@ -211,17 +211,19 @@ impl Hist {
         let range = self.last.map(|last| last / into.step + 1);
         let count = self.count.take();
         for (k, (column, over)) in self.columns.iter_mut().zip(over).enumerate() {
-            let inside = column.inside();
+            let inside = column.cycles_in_bins();
             (column.overflows, column.range) = (over, range);
             if column.bins.last().is_some_and(|(latency, _)| latency / into.step >= BINS) {
-                return Err(format!("the histogram of {} has too many bins", column.name()).into());
+                return Err(
+                    format!("the histogram of {} has too many bins", column.series_name()).into()
+                );
             }
             match count.as_ref().and_then(|count| count.get(k)) {
                 Some(count) if inside + over != *count => {
-                    let name = column.name();
-                    let why =
+                    let name = column.series_name();
+                    let reason =
                         format!("{name} has {inside} in its rows and {over} beyond, not {count}");
-                    return Err(why.into());
+                    return Err(reason.into());
                 }
                 Some(_) => {}
                 None if over > 0 => return Err(no_maximum(column, over).into()),
@@ -229,7 +231,7 @@ impl Hist {
             }
         }
         // A CPU without a sample has no series.
-        self.columns.retain(|column| column.cycles() > 0);
+        self.columns.retain(|column| column.cycle_count() > 0);
         into.threads = self.columns;
         Ok(into)
     }
@@ -252,7 +254,7 @@ fn part_of(kind: &str) -> Option<&'static str> {
 }
 
 fn no_maximum(column: &Thread, over: u64) -> String {
-    let name = column.name();
+    let name = column.series_name();
     format!(
         "{over} latencies of {name} lay beyond the histogram, and there is no row `max:`: run rtla \
          without --no-summary, or with more entries (-E)"
@@ -261,5 +263,5 @@ fn no_maximum(column: &Thread, over: u64) -> String {
 
 fn columns_not_named() -> Finding {
     let message = "the text does not name its columns: which CPUs they are of is not known";
-    warning("columns-not-named", message).remedy("run rtla without --no-header")
+    file_warning("columns-not-named", message).with_remedy("run rtla without --no-header")
 }

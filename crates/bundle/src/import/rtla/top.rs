@@ -1,8 +1,8 @@
 //! The tables of `rtla timerlat top`, `rtla osnoise top` and `rtla hwnoise`: a row per CPU, printed
 //! repeatedly unless `-q` is given. The last ones count.
 
-use super::{OsnoiseRow, days_and_clock, put, series_name, unit_assumed};
-use crate::import::recorded::{ImportedFile, Thread, UNKNOWN_MIN, note};
+use super::{OsnoiseRow, add_noise, days_and_clock, series_name, unit_assumed};
+use crate::import::recorded::{ImportedFile, Thread, UNKNOWN_MIN, file_note};
 use crate::import::scan::{
     MAX_COUNT, MAX_LATENCY, ThreadProgress, check_bound, read_cpu, read_number, refuse_second_run,
 };
@@ -27,7 +27,7 @@ struct Timerlat {
 
 /// The tool that prints such a row.
 pub(crate) fn recognize_row(line: &str) -> Option<Tool> {
-    let (_, _, rest) = row(line)?;
+    let (_, _, rest) = read_row(line)?;
     match rest.strip_prefix('|') {
         Some(_) => Some(Tool::Timerlat),
         None => (rest.split_ascii_whitespace().count() >= 7).then_some(Tool::Osnoise),
@@ -35,7 +35,7 @@ pub(crate) fn recognize_row(line: &str) -> Option<Tool> {
 }
 
 /// `  0 #12322     |   1   0   1   13 | …`: CPU, count, and what follows.
-fn row(line: &str) -> Option<(u32, u64, &str)> {
+fn read_row(line: &str) -> Option<(u32, u64, &str)> {
     let (cpu, rest) = line.trim().split_once(" #")?;
     let end = rest.find(|c: char| !c.is_ascii_digit())?;
     let cpu = read_cpu(cpu.trim())?;
@@ -48,13 +48,13 @@ impl Top {
     }
 
     /// Takes a line if it belongs to such a table.
-    pub fn line(&mut self, line: &str) -> Result<bool, Malformed> {
+    pub fn read_line(&mut self, line: &str) -> Result<bool, Malformed> {
         let titles = ["Timer Latency", "Operating System Noise", "Hardware-related Noise"];
         if titles.contains(&line) {
             self.is_seen = true;
         } else if let Some((duration, rest)) = line.split_once("|") {
-            if let Some((cpu, count, rest)) = row(line) {
-                return self.timerlat(cpu, count, rest).map(|()| true);
+            if let Some((cpu, count, rest)) = read_row(line) {
+                return self.read_timerlat(cpu, count, rest).map(|()| true);
             }
             let duration = duration.trim().trim_start_matches("duration:");
             if !rest.contains("Timer Latency (") && !rest.contains("time is in") {
@@ -66,16 +66,17 @@ impl Top {
             self.duration = duration;
         } else if line.starts_with("CPU Period") || line.starts_with("---------------|") {
             return Ok(true);
-        } else if let Some((cpu, count, rest)) = row(line).filter(|_| recognize_row(line).is_some())
+        } else if let Some((cpu, count, rest)) =
+            read_row(line).filter(|_| recognize_row(line).is_some())
         {
-            return self.osnoise(cpu, count, rest).map(|()| true);
+            return self.read_osnoise(cpu, count, rest).map(|()| true);
         } else {
             return Ok(false);
         }
         Ok(true)
     }
 
-    fn timerlat(&mut self, cpu: u32, count: u64, rest: &str) -> Result<(), Malformed> {
+    fn read_timerlat(&mut self, cpu: u32, count: u64, rest: &str) -> Result<(), Malformed> {
         self.is_seen = true;
         let mut parts = [None; 3];
         let cells = rest.trim_start_matches('|').split('|');
@@ -88,25 +89,25 @@ impl Top {
             if figures.contains(&"-") {
                 continue;
             }
-            let mut of = [0; 3];
+            let mut min_mean_max = [0; 3];
             for (k, word) in figures.iter().enumerate() {
                 // The largest 64-bit number means *never measured*.
-                of[k] = match read_number(word)? {
+                min_mean_max[k] = match read_number(word)? {
                     u64::MAX if k == 0 => UNKNOWN_MIN,
                     figure => check_bound(figure, MAX_LATENCY, "the latency")?,
                 };
             }
-            *place = Some(of);
+            *place = Some(min_mean_max);
         }
         let now = Timerlat { count: check_bound(count, MAX_COUNT, "the count")?, parts };
         if let Some(before) = self.timerlat.insert(cpu, now) {
             let now = &self.timerlat[&cpu];
-            now.progress().follows(&before.progress())?;
+            now.thread_progress().check_same_run(&before.thread_progress())?;
         }
         Ok(())
     }
 
-    fn osnoise(&mut self, cpu: u32, count: u64, rest: &str) -> Result<(), Malformed> {
+    fn read_osnoise(&mut self, cpu: u32, count: u64, rest: &str) -> Result<(), Malformed> {
         self.is_seen = true;
         let mut now = OsnoiseRow::read(rest)?;
         now.periods = check_bound(count, MAX_COUNT, "the count")?;
@@ -116,13 +117,13 @@ impl Top {
                 max: Some(of.max_noise as i64),
                 ..ThreadProgress::default()
             };
-            progress(&now).follows(&progress(before))?;
+            progress(&now).check_same_run(&progress(before))?;
         }
         self.osnoise.insert(cpu, now);
         Ok(())
     }
 
-    pub fn recorded(self, mut into: ImportedFile, nanoseconds: bool) -> ImportedFile {
+    pub(crate) fn into_file(self, mut into: ImportedFile, nanoseconds: bool) -> ImportedFile {
         let stated = self.unit;
         into.unit = stated.unwrap_or(if nanoseconds { Nanos(1) } else { Nanos::MICRO });
         into.duration = self.duration;
@@ -141,11 +142,12 @@ impl Top {
                 });
             }
         }
-        if into.tool == Tool::Timerlat && into.threads.iter().any(|of| !of.name().ends_with("/irq"))
+        if into.tool == Tool::Timerlat
+            && into.threads.iter().any(|of| !of.series_name().ends_with("/irq"))
         {
             into.findings.push(counts_of_interrupts());
         }
-        put(self.osnoise, &mut into);
+        add_noise(self.osnoise, &mut into);
         if stated.is_none() && !nanoseconds {
             into.findings.push(unit_assumed());
         }
@@ -154,7 +156,7 @@ impl Top {
 }
 
 impl Timerlat {
-    fn progress(&self) -> ThreadProgress {
+    fn thread_progress(&self) -> ThreadProgress {
         let max = self.parts.iter().flatten().map(|[_, _, max]| *max as i64).max();
         ThreadProgress { cycles: Some(self.count), max, ..ThreadProgress::default() }
     }
@@ -162,6 +164,6 @@ impl Timerlat {
 
 fn counts_of_interrupts() -> Finding {
     let message = "rtla top counts interrupts alone: threads have at most that number of latencies";
-    note("counts-of-interrupts", message)
-        .remedy("rtla timerlat hist counts each kind, and keeps the distribution")
+    file_note("counts-of-interrupts", message)
+        .with_remedy("rtla timerlat hist counts each kind, and keeps the distribution")
 }

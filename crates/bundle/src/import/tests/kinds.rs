@@ -19,7 +19,7 @@ macro_rules! jitterdebugger {
 fn imported_bytes(bytes: &[u8], options: &ImportOptions) -> Bundle {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("b");
-    import(&mut &*bytes, &directory, options, no_figures).unwrap();
+    import_results(&mut &*bytes, &directory, options, no_figures).unwrap();
     Bundle::open(&directory).unwrap()
 }
 
@@ -47,10 +47,10 @@ fn several_runs_in_one_text_are_refused() {
         include_str!("../testdata/new-layout.txt"),
         text(jitterdebugger!("status.txt")),
     ] {
-        assert!(check(one.as_bytes(), &ImportOptions::default()).is_ok(), "{one}");
+        assert!(check_input(one.as_bytes(), &ImportOptions::default()).is_ok(), "{one}");
         // The second run has other threads, as always.
         let other = one.replace("T: 0 ( ", "T: 0 (").replace("T: 0 (", "T: 0 (9");
-        let both = check(format!("{one}{other}").as_bytes(), &ImportOptions::default());
+        let both = check_input(format!("{one}{other}").as_bytes(), &ImportOptions::default());
         let said = both.map_or_else(|why| why.to_string(), |()| "it was read".into());
         let known = [SECOND, "a second histogram", "a second line"];
         assert!(known.iter().any(|known| said.contains(known)), "{said} of {one}");
@@ -66,7 +66,7 @@ fn a_live_display_is_one_run() {
         format!("T: 0 (  801) P:90 I:1000 C: {cycles} Min: {min} Act: 5 Avg: 4 Max: {max}\n")
     };
     let live = [line(0, 1_000_000, -1_000_000), line(5, 4, 9), line(9, 3, 9)].concat();
-    assert!(check(live.as_bytes(), &ImportOptions::default()).is_ok());
+    assert!(check_input(live.as_bytes(), &ImportOptions::default()).is_ok());
     for (second, why) in [
         (line(8, 3, 9), "fewer cycles"),
         (line(10, 3, 8), "a smaller maximum"),
@@ -82,7 +82,7 @@ fn output_of_old_hwlatdetect_without_field_names_is_imported() {
     let of = series(&bundle);
     let figures = |series: &Series| {
         let data = &series.state.data;
-        (data.count(), data.min, data.max)
+        (data.sample_count(), data.min, data.max)
     };
     let us = |us: i64| Some(Nanos::MICRO * us);
     assert_eq!(figures(of[0]), (3, us(15), us(18)));
@@ -101,13 +101,13 @@ fn samples_that_are_elsewhere_are_asked_for() {
     let one_less: String = whole.split_inclusive('\n').take(15).collect();
     assert!(refused(&one_less).contains("3 samples were recorded, 2 are in it"));
     let options = ImportOptions { from: Some(Tool::Hwlatdetect), ..ImportOptions::default() };
-    assert!(check(b"hello\n", &options).is_err());
+    assert!(check_input(b"hello\n", &options).is_err());
 }
 
 #[test]
 fn an_empty_histogram_blames_no_option() {
     let bundle = imported(field!("osnoise-empty.txt"));
-    assert_eq!(series(&bundle)[0].state.data.count(), 0);
+    assert_eq!(series(&bundle)[0].state.data.sample_count(), 0);
     assert_eq!(bundle.phases[0].meta.duration, Some(Nanos::SECOND * 5));
     let nothing = bundle.findings.iter().find(|f| f.id == "nothing-recorded").expect("it is said");
     assert!(nothing.message.contains("no noise above the tool's threshold"), "{nothing:?}");
@@ -123,7 +123,7 @@ fn indented_output_is_imported_like_plain_output() {
     let figures = |text: &str| -> Vec<(String, u64, Option<Nanos>)> {
         let bundle = imported(text);
         let of = |series: &&Series| {
-            (series.meta.name.clone(), series.state.data.count(), series.state.data.max)
+            (series.meta.name.clone(), series.state.data.sample_count(), series.state.data.max)
         };
         series(&bundle).iter().map(of).collect()
     };
@@ -204,9 +204,9 @@ fn jitterdebugger_results_are_imported_exactly() {
     assert_eq!(names, ["thread 0", "thread 1"]);
     for (series, max) in of.iter().zip([31_458, 31_264]) {
         let data = &series.state.data;
-        assert_eq!((data.count(), data.exact.bins.len()), (200, 1_000));
+        assert_eq!((data.sample_count(), data.exact.bins.len()), (200, 1_000));
         assert_eq!((data.min, data.max), (Some(Nanos::MICRO * 9), Some(Nanos::MICRO * max)));
-        assert_eq!(data.exact.total(), 200);
+        assert_eq!(data.exact.total_count(), 200);
         assert_eq!((series.meta.workload.as_str(), series.meta.real_time), (TIMER_WORKLOAD, true));
         assert!(series.meta.cpus.is_empty(), "threads are numbered, not CPUs");
     }
@@ -218,7 +218,10 @@ fn jitterdebugger_results_are_imported_exactly() {
                \"avg\": 3.00}, \"1\": {\"histogram\": {}, \"count\": 0, \"min\": \
                18446744073709551615, \"max\": 0, \"avg\": -nan}}}";
     let bundle = imported(old);
-    assert_eq!(series(&bundle).iter().map(|s| s.state.data.count()).collect::<Vec<_>>(), [2, 0]);
+    assert_eq!(
+        series(&bundle).iter().map(|s| s.state.data.sample_count()).collect::<Vec<_>>(),
+        [2, 0]
+    );
     let wrong = old.replace("\"count\": 2", "\"count\": 1");
     assert!(refused(&wrong).contains("2 in its histogram, but only 1 in all"));
 }
@@ -231,13 +234,16 @@ fn jitterdebuggers_lines_and_results_agree() {
     );
     for (index, (a, b)) in series(&lines).into_iter().zip(series(&json)).enumerate() {
         let (data, other) = (&a.state.data, &b.state.data);
-        assert_eq!((data.count(), data.min, data.max), (other.count(), other.min, other.max));
+        assert_eq!(
+            (data.sample_count(), data.min, data.max),
+            (other.sample_count(), other.min, other.max)
+        );
         assert_eq!(a.meta.cpus.to_string(), index.to_string());
         assert_eq!(a.meta.scheduling, "SCHED_FIFO");
         assert!((data.mean().unwrap() - other.mean().unwrap()).abs() < 1.0, "two decimals");
     }
     let live = imported(text(jitterdebugger!("live.txt")));
-    assert_eq!(series(&live)[1].state.data.count(), 106);
+    assert_eq!(series(&live)[1].state.data.sample_count(), 106);
     let hit = format!(
         "{}Thread 4605 on CPU 1 hit 31264 ns latency\n",
         text(jitterdebugger!("status.txt"))
@@ -253,18 +259,19 @@ fn jitterdebuggers_samples_are_a_distribution() {
     let bundle = imported_bytes(raw, &ImportOptions::default());
     let of = series(&bundle);
     // The newest sample of one thread was never stored.
-    assert_eq!(of.iter().map(|s| s.state.data.count()).sum::<u64>(), raw.len() as u64 / 28);
+    assert_eq!(of.iter().map(|s| s.state.data.sample_count()).sum::<u64>(), raw.len() as u64 / 28);
     assert_eq!(of[0].state.data.min, Some(Nanos::MICRO * 9));
     assert_eq!(of[0].state.data.max, Some(Nanos::MICRO * 31_458));
     assert!(finding_ids(&bundle).contains(&"last-samples-missing"));
     let ns = ImportOptions { nanoseconds: true, ..ImportOptions::default() };
     let bundle = imported_bytes(jitterdebugger!("samples-ns.raw"), &ns);
     assert_eq!(series(&bundle)[0].state.data.exact.resolution, Nanos(1));
-    let refused = |bytes: &[u8]| check(bytes, &ImportOptions::default()).unwrap_err().to_string();
+    let refused =
+        |bytes: &[u8]| check_input(bytes, &ImportOptions::default()).unwrap_err().to_string();
     assert!(refused(&raw[..raw.len() - 5]).contains("it ends within a sample"));
     assert!(refused(&[&raw[..], &raw[..]].concat()).contains(SECOND));
     let other = ImportOptions { from: Some(Tool::Oslat), ..ImportOptions::default() };
-    let said = check(raw, &other).unwrap_err().to_string();
+    let said = check_input(raw, &other).unwrap_err().to_string();
     assert!(said.contains("this is the output of jitterdebugger, not of oslat"), "{said}");
     // Times of 32 bits.
     let record = |at: u32| {
@@ -279,11 +286,11 @@ fn jitterdebuggers_samples_are_a_distribution() {
 proptest! {
     #[test]
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0usize..400) {
-        let _ = check(&bytes, &ImportOptions::default());
+        let _ = check_input(&bytes, &ImportOptions::default());
         let raw = jitterdebugger!("samples.raw");
         let mut damaged = raw[..raw.len() - cut].to_vec();
         let place = cut * 7 % damaged.len();
         damaged[place] ^= 0xff;
-        let _ = check(&damaged, &ImportOptions::default());
+        let _ = check_input(&damaged, &ImportOptions::default());
     }
 }

@@ -17,7 +17,7 @@ fn figures(text: &str) -> Vec<Figures> {
     let of = |series: &&Series| {
         let data = &series.state.data;
         let ns = |time: Option<Nanos>| time.map(Nanos::ns);
-        (series.meta.name.clone(), data.count(), ns(data.min), ns(data.max))
+        (series.meta.name.clone(), data.sample_count(), ns(data.min), ns(data.max))
     };
     series(&imported(text)).iter().map(of).collect()
 }
@@ -407,7 +407,7 @@ fn reports_of_rteval_have_the_figures_of_each_core() {
     assert_eq!((figures(xml), figures(text)), (expected.to_vec(), expected.to_vec()));
     let bundle = imported(xml);
     let data = &series(&bundle)[0].state.data;
-    assert_eq!((data.exact.total(), data.whole.len()), (3_971, 3_971));
+    assert_eq!((data.exact.total_count(), data.whole.len()), (3_971, 3_971));
     assert_eq!(series(&bundle)[0].meta.details["measured_by"], "cyclictest");
     assert_eq!(series(&bundle)[0].meta.scheduling, "SCHED_FIFO");
     let said = refused(data!("rteval-3.8/overflow.xml"));

@@ -67,7 +67,7 @@ fn named(text: &str, tool: Tool) -> Bundle {
 /// The smallest, largest and count of a series in µs.
 fn figures(series: &Series) -> (i64, i64, u64) {
     let data = &series.state.data;
-    (data.min.unwrap().ns() / 1_000, data.max.unwrap().ns() / 1_000, data.count())
+    (data.min.unwrap().ns() / 1_000, data.max.unwrap().ns() / 1_000, data.sample_count())
 }
 
 #[test]
@@ -82,11 +82,11 @@ fn every_captured_file_is_imported_with_its_workload() {
             let data = &one.state.data;
             let distributed = data.whole.len();
             assert!(
-                distributed == data.count() || distributed == 0,
+                distributed == data.sample_count() || distributed == 0,
                 "{name}: {distributed} of {}",
-                data.count()
+                data.sample_count()
             );
-            assert_eq!(distributed, data.exact.total(), "{name}");
+            assert_eq!(distributed, data.exact.total_count(), "{name}");
         }
         // Statements of real tools about themselves are consistent, except for their known errors.
         let contradicts = finding_ids(&bundle).contains(&"source-inconsistent");
@@ -101,9 +101,9 @@ fn a_thread_without_cycles_does_not_prevent_the_import() {
     let text = file("rt-tests-2.4/nan.json");
     assert!(text.contains("\"avg\": -nan"));
     let bundle = imported(text);
-    assert_eq!(series(&bundle)[0].state.data.count(), 1);
+    assert_eq!(series(&bundle)[0].state.data.sample_count(), 1);
     assert_eq!(
-        (series(&bundle)[1].state.data.count(), series(&bundle)[1].state.data.min),
+        (series(&bundle)[1].state.data.sample_count(), series(&bundle)[1].state.data.min),
         (0, None)
     );
     // Cycles without a mean are different.
@@ -167,7 +167,7 @@ fn values_of_verbose_output_are_imported_as_distribution() {
             .collect();
         assert!(values.len() > 20);
         let data = &series.state.data;
-        assert_eq!(data.count(), values.len() as u64);
+        assert_eq!(data.sample_count(), values.len() as u64);
         assert_eq!(data.max, values.iter().max().map(|max| Nanos::from_micros(*max as i64)));
         assert_eq!(data.sum, values.iter().map(|us| i128::from(*us) * 1_000).sum::<i128>());
     }
@@ -211,10 +211,10 @@ fn text_and_json_of_one_run_agree() {
                     (b.exact.resolution, b.exact.above),
                     "{tool}"
                 );
-                assert!(a.exact.occupied().eq(b.exact.occupied()), "{tool} {version}");
+                assert!(a.exact.occupied_bins().eq(b.exact.occupied_bins()), "{tool} {version}");
                 assert_eq!(
-                    (a.min, a.max, a.count()),
-                    (b.min, b.max, b.count()),
+                    (a.min, a.max, a.sample_count()),
+                    (b.min, b.max, b.sample_count()),
                     "{tool} {version}"
                 );
             }
@@ -254,7 +254,7 @@ fn only_gaps_above_the_threshold_are_imported_from_hwlatdetect() {
     assert_eq!(bundle.phases[0].meta.duration, Some(Nanos::SECOND * 6));
     assert!(finding_ids(&bundle).contains(&"only-above-threshold"));
     let none = imported(file("rt-tests-2.4/hwlatdetect-none.txt"));
-    assert!(series(&none).iter().all(|series| series.state.data.count() == 0));
+    assert!(series(&none).iter().all(|series| series.state.data.sample_count() == 0));
     let failed = "hwlatdetect:  test duration 4 seconds\n   detector: tracer\n";
     assert!(refused(failed).contains("line 2: it ends without `Max Latency:`"));
 }
@@ -290,7 +290,7 @@ fn a_refused_import_names_the_supported_tools() {
             "its command line is one of cyclicdeadline, not of oslat",
         ),
     ] {
-        let said = check(text.as_bytes(), &options).unwrap_err().to_string();
+        let said = check_input(text.as_bytes(), &options).unwrap_err().to_string();
         assert!(said.contains(expected), "{said}");
     }
 }
@@ -309,7 +309,8 @@ proptest! {
             text.replace_range(at..(at + cut).min(text.len()), &with);
         }
         for from in [None, Some(Tool::Cyclicdeadline)] {
-            let _ = check(text.as_bytes(), &ImportOptions { from, ..ImportOptions::default() });
+            let _ = check_input(text.as_bytes(), &ImportOptions { from,
+                ..ImportOptions::default() });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// The kind of an output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OutputKind {
+pub(crate) enum OutputKind {
     /// Standard output or standard error, or a terminal: printing.
     Output,
     /// A file of a file system.
@@ -12,7 +12,7 @@ pub enum OutputKind {
 }
 
 /// By the target of the descriptor's link in /proc/PID/fd; without it, only by its number.
-pub fn opened(descriptor: u32, link: Option<&str>) -> OutputKind {
+pub(crate) fn output_kind(descriptor: u32, link: Option<&str>) -> OutputKind {
     let is_output = descriptor == 1 || descriptor == 2;
     let Some(link) = link else {
         return if is_output { OutputKind::Output } else { OutputKind::Other };
@@ -49,7 +49,7 @@ mod tests {
             (7, None, OutputKind::Other),
         ];
         for (descriptor, link, expected) in cases {
-            assert_eq!(opened(descriptor, link), expected, "{descriptor} {link:?}");
+            assert_eq!(output_kind(descriptor, link), expected, "{descriptor} {link:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The table of rules.
 
-use super::{CycleRule, DelaySum, LintViolation, OutputKind, Subject, ThreadFacts, opened};
+use super::{CycleRule, DelaySum, LintViolation, OutputKind, Subject, ThreadFacts, output_kind};
 use hdrhistogram::Histogram;
 use punctual_core::cycle::{CallClass, CycleKind, DescriptorSet, MARKED};
 use punctual_core::{Nanos, Policy, Severity};
@@ -32,7 +32,7 @@ pub const RULES: [CycleRule; 15] = [
         id: "prints-in-cycle",
         severity: Severity::Warning,
         title: "writes to a terminal, to standard output or to standard error within cycles",
-        evaluate: prints,
+        evaluate: check_prints,
         cycles: Some(|of| most_written(of, OutputKind::Output)),
     },
     CycleRule {
@@ -89,13 +89,15 @@ pub const RULES: [CycleRule; 15] = [
         severity: Severity::Warning,
         title: "a real-time thread that waited for kernel threads of a lower priority",
         evaluate: waits_for_lower,
-        cycles: Some(|of| lower(of).map(|(_, delay, _)| delay.cycles).max().unwrap_or(0)),
+        cycles: Some(|of| {
+            awaited_lower_threads(of).map(|(_, delay, _)| delay.cycles).max().unwrap_or(0)
+        }),
     },
     CycleRule {
         id: "throttled-in-cycle",
         severity: Severity::Warning,
         title: "cycles that were throttled",
-        evaluate: throttled,
+        evaluate: check_throttling,
         cycles: Some(|of| of.seen.throttled.cycles),
     },
     CycleRule {
@@ -114,7 +116,7 @@ pub const RULES: [CycleRule; 15] = [
     },
 ];
 
-fn found(message: String, evidence: String, remedy: &str) -> Option<LintViolation> {
+fn new_violation(message: String, evidence: String, remedy: &str) -> Option<LintViolation> {
     Some(LintViolation { message, evidence, remedy: Some(remedy.to_owned()) })
 }
 
@@ -123,19 +125,19 @@ fn of_cycles(count: u64, of: &Subject<'_>) -> String {
 }
 
 fn is_real_time(of: &Subject<'_>) -> bool {
-    of.facts.policy.known().is_some_and(|policy| policy.is_real_time())
+    of.facts.policy.known_value().is_some_and(|policy| policy.is_real_time())
 }
 
 fn time_of(delay: &DelaySum) -> String {
-    format!("{} altogether, at most {}", delay.total.readable(), delay.longest.readable())
+    format!("{} altogether, at most {}", delay.total.to_readable(), delay.longest.to_readable())
 }
 
 fn page_faults(of: &Subject<'_>) -> Option<LintViolation> {
-    let seen = of.seen;
-    if seen.with_faults == 0 {
+    let statistics = of.seen;
+    if statistics.with_faults == 0 {
         return None;
     }
-    let memory = of.facts.memory.known();
+    let memory = of.facts.memory.known_value();
     let lock = match memory {
         Some(memory) if memory.is_locked() => "; the memory is locked",
         Some(_) => "; the memory is not locked",
@@ -154,19 +156,19 @@ fn page_faults(of: &Subject<'_>) -> Option<LintViolation> {
              and the heap that cycles use"
         }
     };
-    found(
-        format!("page faults in {}{lock}", of_cycles(seen.with_faults, of)),
-        format!("{} page faults{sizes}", seen.faults),
+    new_violation(
+        format!("page faults in {}{lock}", of_cycles(statistics.with_faults, of)),
+        format!("{} page faults{sizes}", statistics.faults),
         remedy,
     )
 }
 
 fn memory_not_locked(of: &Subject<'_>) -> Option<LintViolation> {
-    let memory = of.facts.memory.known().filter(|memory| !memory.is_locked())?;
+    let memory = of.facts.memory.known_value().filter(|memory| !memory.is_locked())?;
     if !is_real_time(of) || of.seen.with_faults > 0 {
         return None;
     }
-    found(
+    new_violation(
         "the memory is not locked: any page may have to be read again".to_owned(),
         format!(
             "VmLck {} of VmSize {}; no page fault in {} cycles",
@@ -178,8 +180,9 @@ fn memory_not_locked(of: &Subject<'_>) -> Option<LintViolation> {
 
 /// The calls of a class that cycles made, and the number of cycles.
 fn calls_of<'a>(of: &'a Subject<'_>, class: CallClass) -> impl Iterator<Item = (&'a str, u64)> {
-    let all = MARKED.iter().zip(of.seen.calls);
-    all.filter(move |((_, one), count)| *one == class && *count > 0)
+    let marked_calls = MARKED.iter().zip(of.seen.calls);
+    marked_calls
+        .filter(move |((_, one), count)| *one == class && *count > 0)
         .map(|((name, _), count)| (*name, count))
 }
 
@@ -187,16 +190,16 @@ fn most_of(of: &Subject<'_>, class: CallClass) -> u64 {
     calls_of(of, class).map(|(_, count)| count).max().unwrap_or(0)
 }
 
-fn list<N: std::fmt::Display>(counts: impl Iterator<Item = (N, u64)>) -> Vec<String> {
-    let mut all: Vec<(N, u64)> = counts.collect();
-    all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    all.into_iter().map(|(name, count)| format!("{name} in {count}")).collect()
+fn list_counts<N: std::fmt::Display>(counts: impl Iterator<Item = (N, u64)>) -> Vec<String> {
+    let mut sorted_counts: Vec<(N, u64)> = counts.collect();
+    sorted_counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sorted_counts.into_iter().map(|(name, count)| format!("{name} in {count}")).collect()
 }
 
 fn memory_calls(of: &Subject<'_>) -> Option<LintViolation> {
-    let calls = list(calls_of(of, CallClass::Memory));
+    let calls = list_counts(calls_of(of, CallClass::Memory));
     (!calls.is_empty()).then_some(())?;
-    found(
+    new_violation(
         format!(
             "memory is mapped or released in {}",
             of_cycles(most_of(of, CallClass::Memory), of)
@@ -214,10 +217,10 @@ fn written_of<'a>(
 ) -> impl Iterator<Item = (String, u64)> + use<'a> {
     let (files, written) = (&of.facts.files, &of.seen.written);
     let link = |descriptor: &u32| files.get(descriptor).map(String::as_str);
-    let all = written.iter().filter(move |(descriptor, _)| {
-        **descriptor < DescriptorSet::OTHERS && opened(**descriptor, link(descriptor)) == sort
+    let matching_files = written.iter().filter(move |(descriptor, _)| {
+        **descriptor < DescriptorSet::OTHERS && output_kind(**descriptor, link(descriptor)) == sort
     });
-    all.map(|(descriptor, count)| {
+    matching_files.map(|(descriptor, count)| {
         let name = files.get(descriptor).map_or("?", String::as_str);
         (format!("{name} (descriptor {descriptor})"), *count)
     })
@@ -227,10 +230,10 @@ fn most_written(of: &Subject<'_>, sort: OutputKind) -> u64 {
     written_of(of, sort).map(|(_, count)| count).max().unwrap_or(0)
 }
 
-fn prints(of: &Subject<'_>) -> Option<LintViolation> {
-    let into = list(written_of(of, OutputKind::Output));
+fn check_prints(of: &Subject<'_>) -> Option<LintViolation> {
+    let into = list_counts(written_of(of, OutputKind::Output));
     (!into.is_empty()).then_some(())?;
-    found(
+    new_violation(
         format!("it prints in {}", of_cycles(most_written(of, OutputKind::Output), of)),
         format!("writes into {} of {} cycles", into.join(", "), of.seen.cycles),
         "pass the text through shared memory to a thread without real-time priority that prints it",
@@ -238,13 +241,13 @@ fn prints(of: &Subject<'_>) -> Option<LintViolation> {
 }
 
 fn file_calls(of: &Subject<'_>) -> Option<LintViolation> {
-    let mut calls = list(calls_of(of, CallClass::File));
-    let into = list(written_of(of, OutputKind::File));
+    let mut calls = list_counts(calls_of(of, CallClass::File));
+    let into = list_counts(written_of(of, OutputKind::File));
     calls.extend(into.into_iter().map(|one| format!("write into {one}")));
     (!calls.is_empty()).then_some(())?;
-    let most = most_of(of, CallClass::File).max(most_written(of, OutputKind::File));
-    found(
-        format!("system calls for files in {}", of_cycles(most, of)),
+    let most_cycles = most_of(of, CallClass::File).max(most_written(of, OutputKind::File));
+    new_violation(
+        format!("system calls for files in {}", of_cycles(most_cycles, of)),
         format!("{} of {} cycles", calls.join(", "), of.seen.cycles),
         "open files before the first cycle; pass data through shared memory to a thread without \
          real-time priority that writes it",
@@ -257,10 +260,10 @@ fn relative_sleep(of: &Subject<'_>) -> Option<LintViolation> {
     }
     let median = |all: &Histogram<u64>| {
         let middle = || all.median_equivalent(all.value_at_quantile(0.5));
-        (!all.is_empty()).then(|| Nanos(middle() as i64).readable())
+        (!all.is_empty()).then(|| Nanos(middle() as i64).to_readable())
     };
     let (slept, period) = (median(&of.seen.slept)?, median(&of.seen.periods)?);
-    found(
+    new_violation(
         "it uses relative sleeps: the duration of each cycle delays the next one".to_owned(),
         format!(
             "it sleeps for {slept} and its cycles come every {period} (medians of {} cycles)",
@@ -300,7 +303,7 @@ fn clock_realtime(of: &Subject<'_>) -> Option<LintViolation> {
             format!("clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME) in {}", of_cycles(count, of))
         }
     };
-    found(
+    new_violation(
         "releases are times of CLOCK_REALTIME: they move when the clock is set".to_owned(),
         evidence,
         "use CLOCK_MONOTONIC for the period",
@@ -311,14 +314,14 @@ fn clock_realtime(of: &Subject<'_>) -> Option<LintViolation> {
 const LEAST_SLACK: Nanos = Nanos(1);
 
 fn timer_slack(of: &Subject<'_>) -> Option<LintViolation> {
-    let slack = *of.facts.timer_slack.known()?;
+    let slack = *of.facts.timer_slack.known_value()?;
     let own_sleep = matches!(of.kind, CycleKind::Absolute | CycleKind::Relative);
-    let policy = of.facts.policy.known().filter(|policy| !policy.is_real_time())?;
+    let policy = of.facts.policy.known_value().filter(|policy| !policy.is_real_time())?;
     if !own_sleep || slack <= LEAST_SLACK {
         return None;
     }
-    found(
-        format!("the kernel may end its sleeps up to {} after the release", slack.readable()),
+    new_violation(
+        format!("the kernel may end its sleeps up to {} after the release", slack.to_readable()),
         format!("timerslack_ns {}, policy {policy}", slack.ns()),
         match of.facts.refused {
             None => {
@@ -331,11 +334,11 @@ fn timer_slack(of: &Subject<'_>) -> Option<LintViolation> {
 }
 
 fn time_sharing(of: &Subject<'_>) -> Option<LintViolation> {
-    let policy: &Policy = of.facts.policy.known().filter(|policy| !policy.is_real_time())?;
+    let policy: &Policy = of.facts.policy.known_value().filter(|policy| !policy.is_real_time())?;
     if of.kind == CycleKind::Event {
         return None;
     }
-    found(
+    new_violation(
         "it is periodic, and has no real-time policy: any task may run before it".to_owned(),
         match &of.facts.refused {
             None => format!("policy {policy}"),
@@ -357,20 +360,20 @@ const CULPRITS: usize = 4;
 const SHARED: f64 = 0.01;
 
 fn cpu_shared(of: &Subject<'_>) -> Option<LintViolation> {
-    let behind = &of.seen.behind;
+    let queued_delay = &of.seen.behind;
     let (response, cycles) = (of.seen.response.ns() as f64, of.seen.cycles as f64);
-    let much = behind.total.ns() as f64 >= SHARED * response;
-    let long = behind.longest.ns() as f64 >= response / cycles;
-    if behind.cycles == 0 || !(much || long) {
+    let is_much = queued_delay.total.ns() as f64 >= SHARED * response;
+    let long = queued_delay.longest.ns() as f64 >= response / cycles;
+    if queued_delay.cycles == 0 || !(is_much || long) {
         return None;
     }
     let who = of.culprits.iter().take(CULPRITS);
     let mut who: Vec<String> =
-        who.map(|(name, time)| format!("{name} {}", time.readable())).collect();
-    let more = of.culprits.len().saturating_sub(CULPRITS);
-    who.extend((more > 0).then(|| format!("and {more} more")));
+        who.map(|(name, time)| format!("{name} {}", time.to_readable())).collect();
+    let hidden_culprits = of.culprits.len().saturating_sub(CULPRITS);
+    who.extend((hidden_culprits > 0).then(|| format!("and {hidden_culprits} more")));
     let who = if who.is_empty() { String::new() } else { format!("; {}", who.join(", ")) };
-    let remedy = match of.facts.policy.known() {
+    let remedy = match of.facts.policy.known_value() {
         Some(Policy::Deadline) => {
             "give it a CPU of its own (`punctual isolate create CPU`), or a shorter relative \
              deadline than the tasks named"
@@ -385,12 +388,12 @@ fn cpu_shared(of: &Subject<'_>) -> Option<LintViolation> {
         }
         _ => "give it a real-time policy, and a CPU of its own (`punctual isolate create CPU`)",
     };
-    found(
+    new_violation(
         format!(
             "in {} other tasks ran on its CPUs while it was ready",
-            of_cycles(behind.cycles, of)
+            of_cycles(queued_delay.cycles, of)
         ),
-        format!("CPUs {}: {}{who}", of.facts.affinity, time_of(behind)),
+        format!("CPUs {}: {}{who}", of.facts.affinity, time_of(queued_delay)),
         remedy,
     )
 }
@@ -400,7 +403,7 @@ fn lock_without_pi(of: &Subject<'_>) -> Option<LintViolation> {
     if delay.cycles == 0 || !is_real_time(of) {
         return None;
     }
-    found(
+    new_violation(
         format!(
             "in {} it waited for a lock without priority inheritance",
             of_cycles(delay.cycles, of)
@@ -420,29 +423,29 @@ fn lock_without_pi(of: &Subject<'_>) -> Option<LintViolation> {
 }
 
 /// The kernel threads of lower priority that it waited for, with their scheduling.
-fn lower<'a>(
+fn awaited_lower_threads<'a>(
     of: &Subject<'a>,
 ) -> impl Iterator<Item = (String, &'a DelaySum, &'a String)> + use<'a> {
     let (facts, seen) = (of.facts, of.seen);
-    let known = |(tid, words)| {
+    let awaited_thread = |(tid, words)| {
         let (name, delay) = seen.awaited.get(tid)?;
         Some((format!("{name}-{tid}"), delay, words))
     };
-    facts.lower.iter().filter_map(known)
+    facts.lower.iter().filter_map(awaited_thread)
 }
 
 fn waits_for_lower(of: &Subject<'_>) -> Option<LintViolation> {
-    let mut all: Vec<_> = lower(of).collect();
-    all.sort_by_key(|(_, delay, _)| std::cmp::Reverse(delay.total));
-    let most = all.iter().map(|(_, delay, _)| delay.cycles).max()?;
+    let mut lower_waits: Vec<_> = awaited_lower_threads(of).collect();
+    lower_waits.sort_by_key(|(_, delay, _)| std::cmp::Reverse(delay.total));
+    let most_cycles = lower_waits.iter().map(|(_, delay, _)| delay.cycles).max()?;
     let words = |(name, delay, scheduling): &(String, &DelaySum, &String)| {
         format!("{name} ({scheduling}): {}", time_of(delay))
     };
-    let words: Vec<String> = all.iter().take(3).map(words).collect();
-    found(
+    let words: Vec<String> = lower_waits.iter().take(3).map(words).collect();
+    new_violation(
         format!(
             "in {} it waited for a kernel thread of a lower priority, before which others may run",
-            of_cycles(most, of)
+            of_cycles(most_cycles, of)
         ),
         words.join("; "),
         "do not wait for it in a cycle, or give it a priority above the tasks that may run before \
@@ -458,23 +461,23 @@ fn was_throttled(of: &Subject<'_>) -> bool {
     of.seen.throttled.longest >= ABOUT_TO_BE_QUEUED
 }
 
-fn throttled(of: &Subject<'_>) -> Option<LintViolation> {
+fn check_throttling(of: &Subject<'_>) -> Option<LintViolation> {
     let delay = &of.seen.throttled;
     if !was_throttled(of) {
         return None;
     }
     let took = time_of(delay);
-    let (evidence, remedy) = match of.facts.policy.known() {
+    let (evidence, remedy) = match of.facts.policy.known_value() {
         Some(Policy::Deadline) => (
             format!("its runtime was used up: {took}"),
             "give it more runtime in each period (sched_setattr(2)), or less work".to_owned(),
         ),
         Some(policy) if policy.is_real_time() => {
             let limit = of.host.limit.as_ref().and_then(|(_, limit)| limit.remedy.clone());
-            let others = "check the limits: sched_rt_runtime_us, the fair server";
+            let default_remedy = "check the limits: sched_rt_runtime_us, the fair server";
             (
                 format!("queued while a task of lower priority ran: {took}"),
-                limit.unwrap_or_else(|| others.to_owned()),
+                limit.unwrap_or_else(|| default_remedy.to_owned()),
             )
         }
         Some(_) => (
@@ -498,7 +501,7 @@ const NEAR: f64 = 0.8;
 fn throttling_possible(of: &Subject<'_>) -> Option<LintViolation> {
     let (share, limit) = of.host.limit.as_ref()?;
     let used = of.seen.executed.ns() as f64 / of.seen.span.ns().max(1) as f64;
-    let is_limited = of.facts.policy.known().is_some_and(|policy| policy.has_priority());
+    let is_limited = of.facts.policy.known_value().is_some_and(|policy| policy.has_priority());
     if !is_limited || was_throttled(of) || used < NEAR * share {
         return None;
     }

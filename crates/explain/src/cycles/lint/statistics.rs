@@ -96,7 +96,7 @@ impl CycleStatistics {
         let cycle = &measured.cycle;
         self.cycles += 1;
         for (place, count) in self.calls.iter_mut().enumerate() {
-            *count += u64::from(cycle.calls.has(place));
+            *count += u64::from(cycle.calls.contains(place));
         }
         for descriptor in cycle.written.iter() {
             *self.written.entry(descriptor).or_default() += 1;
@@ -105,10 +105,10 @@ impl CycleStatistics {
         self.faults += u64::from(cycle.faults);
         self.realtime += u64::from(sleeps_until_realtime(cycle));
         if cycle.slept_without_pi {
-            self.without_pi.add(of(cycle, &[CauseKind::Lock]));
+            self.without_pi.add(time_in_parts(cycle, &[CauseKind::Lock]));
         }
-        self.behind.add(of(cycle, &[CauseKind::Preempted, CauseKind::Runqueue]));
-        self.throttled.add(of(cycle, &[CauseKind::Throttled]));
+        self.behind.add(time_in_parts(cycle, &[CauseKind::Preempted, CauseKind::Runqueue]));
+        self.throttled.add(time_in_parts(cycle, &[CauseKind::Throttled]));
         if let Some(by) = cycle.awaited.filter(|one| one.by == WokenBy::Task)
             && (self.awaited.len() < AWAITED || self.awaited.contains_key(&by.tid))
         {
@@ -127,7 +127,7 @@ impl CycleStatistics {
     }
 }
 
-fn of(cycle: &Cycle, parts: &[CauseKind]) -> Nanos {
-    let both = |part: &CauseKind| cycle.wake.of(*part) + cycle.run.of(*part);
-    parts.iter().fold(Nanos::ZERO, |sum, part| sum + both(part))
+fn time_in_parts(cycle: &Cycle, parts: &[CauseKind]) -> Nanos {
+    let time_of_part = |part: &CauseKind| cycle.wake.time_of(*part) + cycle.run.time_of(*part);
+    parts.iter().fold(Nanos::ZERO, |sum, part| sum + time_of_part(part))
 }

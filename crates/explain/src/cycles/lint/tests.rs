@@ -101,7 +101,7 @@ fn findings(case: &Case) -> Vec<Finding> {
         host: &case.host,
         culprits: &case.culprits,
     };
-    lint("attached/loop", &subject)
+    lint_thread("attached/loop", &subject)
 }
 
 fn ids(case: &Case) -> Vec<String> {

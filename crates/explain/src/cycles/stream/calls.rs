@@ -30,13 +30,13 @@ pub struct SyscallNumbers {
 }
 
 impl SyscallNumbers {
-    pub fn of(names: &CallNames) -> SyscallNumbers {
+    pub fn from_names(names: &CallNames) -> SyscallNumbers {
         let set = |wanted: &[&str]| -> BTreeSet<u32> {
-            let has = |(_, name): &(&u32, &String)| wanted.contains(&plain(name));
+            let has = |(_, name): &(&u32, &String)| wanted.contains(&base_name(name));
             names.iter().filter(has).map(|(number, _)| *number).collect()
         };
         let mark = |(number, name): (&u32, &String)| {
-            let place = MARKED.iter().position(|(marked, _)| *marked == plain(name))?;
+            let place = MARKED.iter().position(|(marked, _)| *marked == base_name(name))?;
             Some((*number, (place, MARKED[place].1)))
         };
         SyscallNumbers {
@@ -54,7 +54,7 @@ impl SyscallNumbers {
     }
 
     /// A call, reduced to what distinguishes cycles.
-    pub(super) fn call(&self, number: u32, args: [u64; 2]) -> WaitingCall {
+    pub(super) fn reduce_call(&self, number: u32, args: [u64; 2]) -> WaitingCall {
         let operation = match number {
             _ if self.futexes.contains(&number) => args[1] as u16 & 0x7f,
             _ if self.futex_waits.contains(&number) => WAIT_BITSET,
@@ -80,7 +80,7 @@ impl SyscallNumbers {
 
     /// Whether a wait in this call that ends so was interrupted by a signal rather than released;
     /// one ended by a timer may have been a wait for it.
-    pub(super) fn interrupted(&self, call: WaitingCall, result: i64, by: WokenBy) -> bool {
+    pub(super) fn is_interrupted_wait(&self, call: WaitingCall, result: i64, by: WokenBy) -> bool {
         is_interrupted(result)
             && !self.signals.contains(&call.number)
             && (by != WokenBy::Timer || self.sleeps.contains(&call.number))
@@ -91,7 +91,7 @@ impl SyscallNumbers {
         has_timed_out(result, self.polls.contains(&call.number))
     }
 
-    pub(super) fn mark(&self, number: u32) -> Option<(usize, CallClass)> {
+    pub(super) fn mark_of_call(&self, number: u32) -> Option<(usize, CallClass)> {
         self.marks.get(&number).copied()
     }
 
@@ -109,6 +109,6 @@ impl SyscallNumbers {
 }
 
 /// The name without the suffixes of 32-bit machines for calls that take a time.
-fn plain(name: &str) -> &str {
+fn base_name(name: &str) -> &str {
     name.strip_suffix("_time64").or_else(|| name.strip_suffix("_time32")).unwrap_or(name)
 }

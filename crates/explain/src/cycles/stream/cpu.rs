@@ -60,16 +60,16 @@ pub struct StreamCpu {
 }
 
 impl StreamCpu {
-    pub fn served(&self, now: MonotonicNs) -> ServedTime {
-        let open = if self.depth > 0 { positive(now - self.hard_since) } else { Nanos::ZERO };
+    pub(crate) fn served_time(&self, now: MonotonicNs) -> ServedTime {
+        let open = if self.depth > 0 { clamp_to_zero(now - self.hard_since) } else { Nanos::ZERO };
         let hard = self.hard + open;
-        let within = |(since, before): (MonotonicNs, Nanos)| {
-            positive(positive(now - since) - positive(hard - before))
+        let softirq_time = |(since, before): (MonotonicNs, Nanos)| {
+            clamp_to_zero(clamp_to_zero(now - since) - clamp_to_zero(hard - before))
         };
-        ServedTime { hard, soft: self.soft + self.serving.map_or(Nanos::ZERO, within) }
+        ServedTime { hard, soft: self.soft + self.serving.map_or(Nanos::ZERO, softirq_time) }
     }
 
-    fn change(&mut self, at: MonotonicNs, activity: StreamActivity) {
+    fn record_change(&mut self, at: MonotonicNs, activity: StreamActivity) {
         if self.changes.len() >= CHANGES {
             self.changes.pop_front();
         }
@@ -77,7 +77,7 @@ impl StreamCpu {
     }
 
     /// Its activity outside of interrupts.
-    fn base(&self) -> Option<StreamActivity> {
+    fn base_activity(&self) -> Option<StreamActivity> {
         match (self.serving, self.running) {
             (Some(_), _) => Some(StreamActivity::Soft),
             (None, Some(0)) => Some(StreamActivity::Idle),
@@ -86,8 +86,8 @@ impl StreamCpu {
     }
 
     fn change_to_base(&mut self, at: MonotonicNs) {
-        match self.base() {
-            Some(activity) => self.change(at, activity),
+        match self.base_activity() {
+            Some(activity) => self.record_change(at, activity),
             None => self.changes.clear(),
         }
     }
@@ -96,7 +96,7 @@ impl StreamCpu {
         self.depth = self.depth.saturating_add(1);
         if self.depth == 1 {
             self.hard_since = at;
-            self.change(at, StreamActivity::Hard);
+            self.record_change(at, StreamActivity::Hard);
         }
     }
 
@@ -106,7 +106,7 @@ impl StreamCpu {
         if self.depth > 0 {
             return None;
         }
-        let hard = positive(at - self.hard_since);
+        let hard = clamp_to_zero(at - self.hard_since);
         self.hard += hard;
         self.hard_ended = at;
         self.end_of_service();
@@ -117,18 +117,18 @@ impl StreamCpu {
     }
 
     pub(crate) fn enter_soft(&mut self, at: MonotonicNs) {
-        let served = self.served(at);
+        let served = self.served_time(at);
         self.soft = served.soft;
         self.serving = Some((at, served.hard));
-        self.change(at, StreamActivity::Soft);
+        self.record_change(at, StreamActivity::Soft);
     }
 
     /// The same for a softirq, including interrupts within it.
     pub(crate) fn exit_soft(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, ServedTime)> {
         let (since, before) = self.serving?;
-        let served = self.served(at);
-        let hard = positive(served.hard - before);
-        let soft = positive(positive(at - since) - hard);
+        let served = self.served_time(at);
+        let hard = clamp_to_zero(served.hard - before);
+        let soft = clamp_to_zero(clamp_to_zero(at - since) - hard);
         self.soft = served.soft;
         self.serving = None;
         self.end_of_service();
@@ -144,14 +144,14 @@ impl StreamCpu {
     }
 
     /// The handler of a timer begins. It runs in an interrupt even if those are not recorded.
-    pub fn expires(&mut self, expiry: Expiry) {
+    pub(crate) fn on_timer_expiry(&mut self, expiry: Expiry) {
         if self.depth == 0 && self.serving.is_none() {
-            self.change(expiry.at, StreamActivity::Hard);
+            self.record_change(expiry.at, StreamActivity::Hard);
         }
         self.expiring = Some(expiry);
     }
 
-    pub(crate) fn has_expired(&mut self, at: MonotonicNs) {
+    pub(crate) fn on_expiry_end(&mut self, at: MonotonicNs) {
         self.expiring = None;
         if self.depth == 0 && self.serving.is_none() {
             self.change_to_base(at);
@@ -159,7 +159,7 @@ impl StreamCpu {
     }
 
     /// Whether events on it are not actions of its task.
-    pub(crate) fn serves(&self) -> bool {
+    pub(crate) fn is_serving(&self) -> bool {
         self.depth > 0 || self.serving.is_some() || self.expiring.is_some()
     }
 
@@ -174,8 +174,8 @@ impl StreamCpu {
 
     /// Another task gets it. The served work has ended: no switch occurs within an interrupt, and a
     /// softirq that is switched away from runs in a task (PREEMPT_RT).
-    pub fn switches(&mut self, at: MonotonicNs, next: u32, prio: i16) {
-        self.soft = self.served(at).soft;
+    pub(crate) fn on_switch(&mut self, at: MonotonicNs, next: u32, prio: i16) {
+        self.soft = self.served_time(at).soft;
         (self.depth, self.serving) = (0, None);
         self.end_of_service();
         (self.running, self.prio, self.switched) = (Some(next), Some(prio), Some(at));
@@ -193,12 +193,12 @@ impl StreamCpu {
         // It runs one task from switch to switch.
         let since = if is_first { MonotonicNs(i64::MIN) } else { at };
         let base = if tid == 0 { StreamActivity::Idle } else { StreamActivity::Task };
-        self.change(since, base);
+        self.record_change(since, base);
         if self.serving.is_some() {
-            self.change(at, StreamActivity::Soft);
+            self.record_change(at, StreamActivity::Soft);
         }
         if self.depth > 0 {
-            self.change(at, StreamActivity::Hard);
+            self.record_change(at, StreamActivity::Hard);
         }
     }
 
@@ -225,6 +225,6 @@ impl StreamCpu {
     }
 }
 
-pub fn positive(span: Nanos) -> Nanos {
+pub(crate) fn clamp_to_zero(span: Nanos) -> Nanos {
     span.max(Nanos::ZERO)
 }

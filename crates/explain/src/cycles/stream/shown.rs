@@ -28,7 +28,7 @@ const MISSING: [(Group, &str); 6] = [
 
 impl ShownKinds {
     /// By the recorded groups, for all threads or some.
-    pub fn of(groups: &[Group], some_threads: bool) -> ShownKinds {
+    pub fn from_groups(groups: &[Group], some_threads: bool) -> ShownKinds {
         let has = |group| groups.contains(&group);
         ShownKinds {
             some_threads,
@@ -41,12 +41,14 @@ impl ShownKinds {
 
     /// For a recording; `None` without switches, which everything depends on.
     pub fn of_recording(recorded: &Recorded, names: &Names) -> Option<ShownKinds> {
-        let some_threads = Coverage::of(recorded, names).threads.is_some();
-        recorded.covers(Group::Sched).then(|| ShownKinds::of(&recorded.groups, some_threads))
+        let some_threads = Coverage::from_recording(recorded, names).threads.is_some();
+        recorded
+            .has_group(Group::Sched)
+            .then(|| ShownKinds::from_groups(&recorded.groups, some_threads))
     }
 }
 
 /// The properties of cycles that are unknown for lack of groups, each as `irq: …`.
-pub fn missing(groups: &[Group]) -> impl Iterator<Item = (Group, &'static str)> {
+pub fn missing_properties(groups: &[Group]) -> impl Iterator<Item = (Group, &'static str)> {
     MISSING.into_iter().filter(|(group, _)| !groups.contains(group))
 }

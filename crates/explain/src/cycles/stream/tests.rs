@@ -40,8 +40,8 @@ impl Run {
             (POLL, "poll"),
         ];
         let names = names.map(|(number, name)| (number, name.to_owned())).into();
-        let shown = ShownKinds::of(groups, some_threads);
-        let stream = CycleStream::new(SyscallNumbers::of(&names), shown, Gaps::default());
+        let shown = ShownKinds::from_groups(groups, some_threads);
+        let stream = CycleStream::new(SyscallNumbers::from_names(&names), shown, Gaps::default());
         let (gaps, times) = (Vec::new(), Vec::new());
         Run { stream, cycles: Vec::new(), moments: Vec::new(), gaps, times, lost: 0 }
     }
@@ -108,7 +108,7 @@ fn us(span: Nanos) -> i64 {
 
 /// The parts in µs.
 fn parts(split: &Split) -> String {
-    let parts = CauseKind::ALL.iter().map(|kind| (kind.id(), us(split.of(*kind))));
+    let parts = CauseKind::ALL.iter().map(|kind| (kind.id(), us(split.time_of(*kind))));
     let parts: Vec<String> =
         parts.filter(|(_, us)| *us != 0).map(|(id, us)| format!("{id} {us}")).collect();
     parts.join(", ")
@@ -130,7 +130,7 @@ fn a_thread_that_polls_has_gaps() {
         5000us exit",
     );
     assert_lines(
-        run.gaps.iter().map(|gap| (us(gap.end - gap.begin), gap.split.longest())),
+        run.gaps.iter().map(|gap| (us(gap.end - gap.begin), gap.split.longest_part())),
         "(3, Some(Irq))
         (5, Some(Softirq))
         (400, Some(Preempted))
@@ -161,15 +161,18 @@ fn a_cycle_reaches_from_its_release_to_the_next_wait() {
     assert_eq!((us(first.wakeup_latency()), us(first.response_time())), (10, 500));
     // From the wake-ups to the switches, no event shows the running task.
     assert_eq!(
-        parts(&first.split()),
+        parts(&first.total_split()),
         "timer-irq-delay 6, irq 1, preempted 200, switch 1, io 40, system-call 62, self 185, \
          unknown 5"
     );
-    assert_eq!(first.split().sum(), first.response_time());
+    assert_eq!(first.total_split().total_time(), first.response_time());
     assert_eq!(first.culprit.map(|culprit| (culprit.tid, us(culprit.time))), Some((OTHER, 200)));
     assert_eq!((first.blocks, us(first.blocked), first.syscalls), (1, 40, 3));
     assert_eq!(first.longest_call, Some((FSYNC, Nanos::from_micros(55))));
-    assert_eq!((us(second.response_time()), second.split().sum()), (100, second.response_time()));
+    assert_eq!(
+        (us(second.response_time()), second.total_split().total_time()),
+        (100, second.response_time())
+    );
 }
 
 #[test]
@@ -185,8 +188,11 @@ fn a_release_that_passed_before_the_wait_begins_a_cycle() {
     run.sleep(2_600, 3_000, 10);
     let [_, late] = run.cycles[..] else { panic!("{:?}", run.cycles) };
     assert_eq!((late.release.ns(), late.by), (2_000_000, WokenBy::Sleep));
-    assert_eq!(us(late.split().of(CauseKind::Overrun)), 500);
-    assert_eq!((late.split().sum(), us(late.response_time())), (late.response_time(), 600));
+    assert_eq!(us(late.total_split().time_of(CauseKind::Overrun)), 500);
+    assert_eq!(
+        (late.total_split().total_time(), us(late.response_time())),
+        (late.response_time(), 600)
+    );
 }
 
 #[test]
@@ -207,22 +213,25 @@ fn a_timer_that_expires_before_the_read_releases_the_cycle() {
     let [first, late] = run.cycles[..] else { panic!("{:?}", run.cycles) };
     assert_eq!((first.release.ns(), first.by, first.timer), (1_000_000, WokenBy::Timer, TIMER));
     assert_eq!((late.release.ns(), late.by), (2_000_000, WokenBy::Timer));
-    assert_eq!((us(late.response_time()), us(late.split().of(CauseKind::Overrun))), (400, 300));
+    assert_eq!(
+        (us(late.response_time()), us(late.total_split().time_of(CauseKind::Overrun))),
+        (400, 300)
+    );
 }
 
 #[test]
 fn waits_other_than_the_selected_call_are_part_of_the_cycle() {
     let mut run = Run::new();
     run.sleep(0, 1_000, 10);
-    run.stream.select(THREAD, Some((SLEEP, false)));
+    run.stream.select_wait(THREAD, Some((SLEEP, false)));
     run.push(
         "1020us cpu0 7/20 sys_enter 0 3; 1021us switch S -> 9; 1100us waking 7/20
         1101us switch R -> 7/20; 1102us sys_exit 0 1",
     );
     run.sleep(1_200, 2_000, 10);
     let [cycle] = run.cycles[..] else { panic!("{:?}", run.cycles) };
-    assert_eq!((cycle.blocks, us(cycle.split().of(CauseKind::Waiting))), (1, 79));
-    run.stream.select(THREAD, None);
+    assert_eq!((cycle.blocks, us(cycle.total_split().time_of(CauseKind::Waiting))), (1, 79));
+    run.stream.select_wait(THREAD, None);
     run.sleep(2_100, 3_000, 10).sleep(3_100, 4_000, 10);
     assert_eq!(run.cycles.len(), 1);
 }
@@ -231,7 +240,7 @@ fn waits_other_than_the_selected_call_are_part_of_the_cycle() {
 fn waits_in_the_selected_call_for_something_else_are_counted() {
     let mut run = Run::new();
     let call = WaitingCall { number: FUTEX, operation: 9, argument: 0x20028, place: 0 };
-    run.stream.select(THREAD, Some((call, true)));
+    run.stream.select_wait(THREAD, Some((call, true)));
     let wait = |at: i64, word: &str| {
         format!(
             "{at}us cpu0 7/20 sys_enter 202 {word} 9; +1us switch S -> 9
@@ -263,7 +272,7 @@ fn a_wait_that_ends_by_its_timeout_is_one() {
             let mut run = Run::new();
             run.sleep(0, 1_000, 10);
             if is_selected {
-                run.stream.select(THREAD, Some((SLEEP, false)));
+                run.stream.select_wait(THREAD, Some((SLEEP, false)));
             }
             // For a futex, the second argument is FUTEX_WAIT_BITSET.
             run.push(&format!(
@@ -274,14 +283,14 @@ fn a_wait_that_ends_by_its_timeout_is_one() {
             run.cycles
         };
         let [cycle] = cycles(true)[..] else { panic!("one cycle") };
-        let part = |part| us(cycle.split().of(part));
+        let part = |part| us(cycle.total_split().time_of(part));
         let parts = (part(CauseKind::Timeout), part(CauseKind::Waiting));
         assert_eq!(parts, (timeout, waiting), "{number} returned {result}");
         // Until its first wait is known, it counts as two cycles, which are then merged.
         let [first, second] = cycles(false)[..] else { panic!("two cycles") };
-        let whole = first.followed_by(&second).split();
-        assert!((us(whole.of(CauseKind::Timeout)) > 0) == (timeout > 0), "{whole:?}");
-        assert_eq!(whole.sum(), first.followed_by(&second).response_time());
+        let whole = first.followed_by(&second).total_split();
+        assert!((us(whole.time_of(CauseKind::Timeout)) > 0) == (timeout > 0), "{whole:?}");
+        assert_eq!(whole.total_time(), first.followed_by(&second).response_time());
     }
 }
 
@@ -323,11 +332,11 @@ impl Run {
         let mut run = Run::whole();
         run.idle_sleep(0, 1_000, 0);
         if selected {
-            run.stream.select(THREAD, Some((SLEEP, false)));
+            run.stream.select_wait(THREAD, Some((SLEEP, false)));
         }
         run.push(events).idle_sleep(1_900, 3_000, 0).idle_sleep(3_100, 4_000, 0);
         let [first, ..] = run.cycles[..] else { panic!("no cycle") };
-        assert_eq!(first.split().sum(), first.response_time());
+        assert_eq!(first.total_split().total_time(), first.response_time());
         first
     }
 }
@@ -362,10 +371,10 @@ fn without_interrupt_events_the_delay_of_the_timer_is_unknown() {
     }
     let cycle = run.cycles[0];
     // From the wake-up to the switch: an exit from idle, or interrupts.
-    assert_eq!(us(cycle.wake.of(CauseKind::Unknown)), 5);
-    assert_eq!(cycle.wake.of(CauseKind::NonPreemptible), Nanos::ZERO);
-    assert_eq!(cycle.split().sum(), cycle.response_time());
-    let missing: Vec<Group> = missing(&groups).map(|(group, _)| group).collect();
+    assert_eq!(us(cycle.wake.time_of(CauseKind::Unknown)), 5);
+    assert_eq!(cycle.wake.time_of(CauseKind::NonPreemptible), Nanos::ZERO);
+    assert_eq!(cycle.total_split().total_time(), cycle.response_time());
+    let missing: Vec<Group> = missing_properties(&groups).map(|(group, _)| group).collect();
     assert_eq!(missing, [Group::Irq, Group::Fault, Group::Block]);
 }
 
@@ -395,7 +404,7 @@ fn a_preempting_task_of_higher_priority_is_the_culprit() {
 #[test]
 fn the_last_priority_of_an_ended_thread_is_known() {
     let mut run = Run::without(Group::Syscall);
-    let mut priority = |events: &str| run.push(events).stream.priority(THREAD);
+    let mut priority = |events: &str| run.push(events).stream.thread_priority(THREAD);
     assert_eq!(priority(""), None);
     assert_eq!(priority("10us cpu0 9 switch S -> 7/19; 20us exit"), Some(19));
     // Another thread with the same id has its own.
@@ -412,7 +421,7 @@ fn of_two_tasks_that_share_a_delay_the_longest_is_named() {
         let mut usual = Split::default();
         usual.add(CauseKind::OwnExecution, Nanos::from_micros(900));
         let delay = find_delay(&cycle, &usual).expect("it was delayed");
-        assert_eq!(us(cycle.run.of(CauseKind::Preempted)), 350);
+        assert_eq!(us(cycle.run.time_of(CauseKind::Preempted)), 350);
         let by = (delay.part == CauseKind::Preempted).then_some(delay.by).flatten();
         (by.map(|by| by.tid), cycle.culprit.map(|one| us(one.time)))
     };
@@ -431,7 +440,7 @@ fn stopped_time_is_not_waiting_and_names_the_sender_of_the_signal() {
             1310us waking 7/20; 1311us wakeup 7/20; 1315us switch R -> 7/20"
         ));
         let part = [CauseKind::Stopped, CauseKind::Waiting, CauseKind::PageFault]
-            .map(|part| us(cycle.run.of(part)));
+            .map(|part| us(cycle.run.time_of(part)));
         (part, cycle.awaited.map(|one| one.tid))
     };
     assert_eq!(stopped("T", "1090us cpu1 33 signal 19 7"), ([210, 0, 0], Some(33)));
@@ -447,7 +456,7 @@ fn stopped_time_is_not_waiting_and_names_the_sender_of_the_signal() {
         1090us cpu0 7/20 sys_enter 0 3; 1100us switch S -> 9
         1310us waking 7/20; 1311us wakeup 7/20; 1315us switch R -> 7/20; 1320us sys_exit 0 1",
     );
-    assert_eq!(waits.run.of(CauseKind::Stopped), Nanos::ZERO);
+    assert_eq!(waits.run.time_of(CauseKind::Stopped), Nanos::ZERO);
 }
 
 /// SIGSTOP, a debugger or the freezer interrupts a sleep beyond its end: the cycle due then was
@@ -468,10 +477,10 @@ fn a_cycle_that_is_due_during_a_stop_was_stopped() {
         run.sleep(4_100, 5_000, 10);
         let cycle = run.cycles.last().expect("a cycle");
         assert_eq!(us(cycle.release - MonotonicNs(0)), 3_000, "{:?}", run.cycles);
-        assert_eq!(us(cycle.split().of(CauseKind::Stopped)), 1_004, "{cycle:?}");
-        assert_eq!(cycle.split().of(CauseKind::Overrun), Nanos::ZERO);
+        assert_eq!(us(cycle.total_split().time_of(CauseKind::Stopped)), 1_004, "{cycle:?}");
+        assert_eq!(cycle.total_split().time_of(CauseKind::Overrun), Nanos::ZERO);
         assert_eq!(cycle.awaited.map(|one| one.tid), Some(OTHER));
-        assert_eq!(cycle.split().sum(), cycle.response_time());
+        assert_eq!(cycle.total_split().total_time(), cycle.response_time());
     }
     // A cycle delayed only by the previous one was not stopped.
     let mut run = Run::whole();
@@ -482,8 +491,8 @@ fn a_cycle_that_is_due_during_a_stop_was_stopped() {
     );
     run.sleep(3_600, 5_000, 10);
     let cycle = run.cycles.last().expect("a cycle");
-    assert_eq!(us(cycle.split().of(CauseKind::Overrun)), 500, "{cycle:?}");
-    assert_eq!(cycle.split().of(CauseKind::Stopped), Nanos::ZERO);
+    assert_eq!(us(cycle.total_split().time_of(CauseKind::Overrun)), 500, "{cycle:?}");
+    assert_eq!(cycle.total_split().time_of(CauseKind::Stopped), Nanos::ZERO);
 }
 
 /// An event of the leaving task, and the return of the call, bound the switch to the thread.
@@ -504,9 +513,18 @@ fn a_context_switch_ends_with_an_event_inside_or_with_the_call() {
     };
     let inside = split("3060us 9 contention_begin 1; 3073us contention_end 1");
     let bounded = split("");
-    assert_eq!((us(inside.of(CauseKind::Switch)), us(inside.of(CauseKind::SystemCall))), (63, 7));
-    assert_eq!((us(bounded.of(CauseKind::Switch)), us(bounded.of(CauseKind::SystemCall))), (70, 0));
-    assert_eq!((inside.of(CauseKind::Unknown), inside.sum()), (Nanos::ZERO, bounded.sum()));
+    assert_eq!(
+        (us(inside.time_of(CauseKind::Switch)), us(inside.time_of(CauseKind::SystemCall))),
+        (63, 7)
+    );
+    assert_eq!(
+        (us(bounded.time_of(CauseKind::Switch)), us(bounded.time_of(CauseKind::SystemCall))),
+        (70, 0)
+    );
+    assert_eq!(
+        (inside.time_of(CauseKind::Unknown), inside.total_time()),
+        (Nanos::ZERO, bounded.total_time())
+    );
 }
 
 #[test]
@@ -533,7 +551,7 @@ fn a_task_that_is_not_preempted_is_the_culprit_of_the_wake_up() {
         ));
     }
     let cycle = run.cycles[0];
-    assert_eq!(us(cycle.wake.of(CauseKind::NonPreemptible)), 200);
+    assert_eq!(us(cycle.wake.time_of(CauseKind::NonPreemptible)), 200);
     assert_eq!(cycle.culprit.map(|by| by.tid), Some(OTHER));
 }
 
@@ -553,8 +571,8 @@ fn a_switch_before_the_thread_is_on_a_runqueue_is_no_throttling() {
         ));
     }
     let cycle = run.cycles[0];
-    assert_eq!(cycle.wake.of(CauseKind::Throttled), Nanos::ZERO);
-    assert_eq!(us(cycle.wake.of(CauseKind::NonPreemptible)), 53);
+    assert_eq!(cycle.wake.time_of(CauseKind::Throttled), Nanos::ZERO);
+    assert_eq!(us(cycle.wake.time_of(CauseKind::NonPreemptible)), 53);
 }
 
 #[test]
@@ -572,7 +590,7 @@ fn waits_in_a_cycle_are_classified_by_system_call_and_waker() {
         assert_eq!((cycle.blocks, us(cycle.blocked)), (1, 200));
         cycle
     };
-    let time_of = |cycle: &Cycle, part| us(cycle.run.of(part));
+    let time_of = |cycle: &Cycle, part| us(cycle.run.time_of(part));
     let lock = pause("202 7", "S", [""; 2]);
     assert_eq!(time_of(&lock, CauseKind::Lock), 200);
     let holder = lock.holder.expect("who woke it released the lock");
@@ -593,7 +611,7 @@ fn page_faults_and_reclaim_of_a_cycle_are_counted() {
     let cycle =
         cycle_of("1100us cpu0 7/20 page_fault 1 2; 1110us reclaim_begin; 1160us reclaim_end 1");
     assert_eq!((cycle.faults, us(cycle.reclaimed)), (1, 50));
-    assert_eq!(us(cycle.run.of(CauseKind::Reclaim)), 50);
+    assert_eq!(us(cycle.run.time_of(CauseKind::Reclaim)), 50);
 }
 
 #[test]
@@ -622,7 +640,7 @@ fn disk_waits_belong_to_the_fault_or_reclaim_until_the_thread_writes() {
         }
         let [cycle, ..] = run.cycles[..] else { panic!("no cycle") };
         let kinds = [CauseKind::PageFault, CauseKind::Reclaim, CauseKind::Io];
-        kinds.map(|kind| us(cycle.split().of(kind)) >= 90)
+        kinds.map(|kind| us(cycle.total_split().time_of(kind)) >= 90)
     };
     assert_eq!(waits_for(""), [true, false, false]);
     assert_eq!(waits_for("1105us block_issue 1 8 4096 write"), [false, false, true]);
@@ -647,8 +665,8 @@ fn without_system_calls_cycles_lie_between_sleeps() {
     assert_eq!((first.release.ns(), first.by), (1_000_000, WokenBy::Sleep));
     assert_eq!((us(first.wakeup_latency()), us(first.response_time())), (8, 102));
     assert_eq!(first.call.number, WaitingCall::NOT_RECORDED);
-    assert_eq!(us(first.run.of(CauseKind::OwnExecution)), 94);
-    assert_eq!(first.split().of(CauseKind::SystemCall), Nanos::ZERO);
+    assert_eq!(us(first.run.time_of(CauseKind::OwnExecution)), 94);
+    assert_eq!(first.total_split().time_of(CauseKind::SystemCall), Nanos::ZERO);
 }
 
 #[test]
@@ -678,7 +696,7 @@ fn a_hidden_end_of_a_wait_is_replaced_by_the_next_event() {
     }
     let [cycle] = run.cycles[..] else { panic!("{:?}", run.cycles) };
     assert_eq!((cycle.release.ns(), cycle.by), (1_000_000, WokenBy::Sleep));
-    assert_eq!(us(cycle.wake.of(CauseKind::Unknown)), 12, "no event shows it");
+    assert_eq!(us(cycle.wake.time_of(CauseKind::Unknown)), 12, "no event shows it");
 }
 
 /// The same without system calls: the switch from the idle task is hidden, and the next event of
@@ -697,7 +715,7 @@ fn without_system_calls_the_next_event_of_a_thread_ends_a_hidden_wake_up() {
     }
     let [first, second] = run.cycles[..] else { panic!("{:?}", run.cycles) };
     assert_eq!((first.release.ns(), first.by, first.hidden), (1_000_000, WokenBy::Sleep, 1));
-    assert_eq!((us(first.wakeup_latency()), us(first.wake.of(CauseKind::Unknown))), (19, 19));
+    assert_eq!((us(first.wakeup_latency()), us(first.wake.time_of(CauseKind::Unknown))), (19, 19));
     assert_eq!((second.release.ns(), us(second.response_time())), (2_000_000, 20));
 }
 
@@ -708,13 +726,13 @@ fn a_thread_without_a_switch_from_idle_was_ready_until_its_next_event() {
         1200us cpu1 9 waking 7/20; 1210us wakeup 7/20
         1260us cpu0 7/20 vector_entry 0xec; 1265us vector_exit 0xec",
     );
-    assert_eq!(us(cycle.run.of(CauseKind::IdleExit)), 60);
-    assert_eq!((cycle.run.of(CauseKind::Unknown), cycle.hidden), (Nanos::ZERO, 1));
+    assert_eq!(us(cycle.run.time_of(CauseKind::IdleExit)), 60);
+    assert_eq!((cycle.run.time_of(CauseKind::Unknown), cycle.hidden), (Nanos::ZERO, 1));
 }
 
 #[test]
 fn cycles_that_overlap_a_gap_are_dropped() {
-    let gaps = Gaps::of(events!("1600us cpu3 lost 1 since=1500us"));
+    let gaps = Gaps::from_events(events!("1600us cpu3 lost 1 since=1500us"));
     let mut run = Run::whole();
     run.stream = CycleStream::new(run.stream.calls.clone(), run.stream.shown, gaps);
     run.idle_sleep(0, 1_000, 0).idle_sleep(1_550, 2_000, 0).idle_sleep(2_100, 3_000, 0);
@@ -731,8 +749,8 @@ fn time_before_a_task_that_was_never_switched_to_is_unknown() {
         1300us 8 vector_entry 0xec; 1310us vector_exit 0xec
         1400us switch S -> 7/20",
     );
-    assert_eq!(us(cycle.run.of(CauseKind::Unknown)), 200);
-    assert_eq!(cycle.run.of(CauseKind::Preempted), Nanos::ZERO);
+    assert_eq!(us(cycle.run.time_of(CauseKind::Unknown)), 200);
+    assert_eq!(cycle.run.time_of(CauseKind::Preempted), Nanos::ZERO);
 }
 
 #[test]
@@ -747,8 +765,8 @@ fn after_a_migration_the_other_cpu_explains_the_wait() {
         1500us cpu0 migrate 7 cpu1 -> cpu0
         1600us switch S -> 7/20",
     );
-    assert_eq!(us(cycle.run.of(CauseKind::Preempted)), 400);
-    assert_eq!((cycle.migrations, us(cycle.run.of(CauseKind::Unknown))), (2, 0));
+    assert_eq!(us(cycle.run.time_of(CauseKind::Preempted)), 400);
+    assert_eq!((cycle.migrations, us(cycle.run.time_of(CauseKind::Unknown))), (2, 0));
 }
 
 mod properties {
@@ -784,8 +802,8 @@ mod properties {
                 run.push_event(&Event { at: MonotonicNs(now), ..event });
             }
             for cycle in &run.cycles {
-                prop_assert_eq!(cycle.wake.sum(), cycle.wakeup_latency());
-                prop_assert_eq!(cycle.split().sum(), cycle.response_time());
+                prop_assert_eq!(cycle.wake.total_time(), cycle.wakeup_latency());
+                prop_assert_eq!(cycle.total_split().total_time(), cycle.response_time());
                 prop_assert!(cycle.release <= cycle.returned && cycle.returned <= cycle.again);
             }
         }
@@ -796,7 +814,7 @@ mod properties {
 #[test]
 fn lower_bounds_of_an_open_cycle_never_exceed_the_final_figures() {
     let mut run = Run::new();
-    run.stream.select(THREAD, Some((SLEEP, false)));
+    run.stream.select_wait(THREAD, Some((SLEEP, false)));
     let mut seen: Vec<(i64, OpenCycle)> = Vec::new();
     // It blocks for 1,635 µs in its second cycle, and catches up.
     for (from, due, late) in [(0, 1_000, 10), (1_100, 2_000, 10), (3_700, 3_000, 705)] {
@@ -809,7 +827,7 @@ fn lower_bounds_of_an_open_cycle_never_exceed_the_final_figures() {
         );
         for event in parse_events(&(sleep(from, due, late) + &blocks)) {
             run.push_event(&event);
-            seen.extend(run.stream.open(THREAD).map(|open| (event.at.ns(), open)));
+            seen.extend(run.stream.open_cycle(THREAD).map(|open| (event.at.ns(), open)));
         }
     }
     run.sleep(4_000, 5_000, 10).sleep(5_100, 6_000, 10);
@@ -831,7 +849,7 @@ fn lower_bounds_of_an_open_cycle_never_exceed_the_final_figures() {
 fn an_overdue_sleep_opens_a_cycle_but_a_wait_for_an_event_does_not() {
     let release = |run: &mut Run, now: i64| {
         run.push(&format!("{now}us cpu0 9 softirq_raise 1"));
-        run.stream.open(THREAD).expect("it waits").release.map(MonotonicNs::ns)
+        run.stream.open_cycle(THREAD).expect("it waits").release.map(MonotonicNs::ns)
     };
     let mut run = Run::new();
     run.sleep(0, 1_000, 10).push(

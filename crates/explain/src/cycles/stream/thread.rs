@@ -1,6 +1,6 @@
 //! The state of a thread and of its current cycle, from one event to the next.
 
-use super::cpu::{ServedTime, StreamCpu, positive};
+use super::cpu::{ServedTime, StreamCpu, clamp_to_zero};
 use punctual_core::cycle::{
     AwaitedWaker, CallSet, Cycle, CycleCulprit, DescriptorSet, Gap, LockEvidence, LockHolder,
     Moment, MomentKind, OpenCycle, POLLS_AFTER, TaskComm, ThreadTimes, WaitingCall, WokenBy,
@@ -152,7 +152,7 @@ impl StreamThread {
             returns_from: None,
             sum: Split::default(),
             in_call: Split::default(),
-            cycle: blank(tid, at),
+            cycle: blank_cycle(tid, at),
             culprits: BTreeMap::new(),
             held_up: false,
             stopped_by: None,
@@ -165,8 +165,8 @@ impl StreamThread {
     }
 
     /// The time in each state so far.
-    pub fn times(&self, at: MonotonicNs) -> ThreadTimes {
-        let (mut times, span) = (self.times, positive(at - self.since));
+    pub fn state_times(&self, at: MonotonicNs) -> ThreadTimes {
+        let (mut times, span) = (self.times, clamp_to_zero(at - self.since));
         match self.state {
             StreamThreadState::Unseen => {}
             StreamThreadState::Running => times.ran += span,
@@ -177,32 +177,32 @@ impl StreamThread {
         times
     }
 
-    fn turns(&mut self, at: MonotonicNs, state: StreamThreadState) {
-        self.times = self.times(at);
+    fn turn_to(&mut self, at: MonotonicNs, state: StreamThreadState) {
+        self.times = self.state_times(at);
         (self.state, self.since) = (state, self.since.max(at));
     }
 
     /// Whether it polls: it has not waited, or not for long.
-    fn polls(&self, at: MonotonicNs) -> bool {
+    fn is_polling(&self, at: MonotonicNs) -> bool {
         let open = self.phase == StreamPhase::Open && at - self.cycle.returned > POLLS_AFTER;
         self.phase == StreamPhase::NoCycle || open
     }
 
     /// The CPU is taken from it.
-    pub(crate) fn is_taken(&mut self, at: MonotonicNs) {
-        if self.polls(at) {
-            self.taken = Some((at, self.sum.plus(&self.in_call), BTreeMap::new()));
+    pub(crate) fn note_cpu_loss(&mut self, at: MonotonicNs) {
+        if self.is_polling(at) {
+            self.taken = Some((at, self.sum.add_parts(&self.in_call), BTreeMap::new()));
         }
     }
 
     /// It has a CPU again.
     pub(crate) fn end_gap(&mut self, end: MonotonicNs) -> Option<Gap> {
         let (begin, before, by) = self.taken.take()?;
-        let (now, mut split) = (self.sum.plus(&self.in_call), Split::default());
+        let (now, mut split) = (self.sum.add_parts(&self.in_call), Split::default());
         for part in MAIN_PARTS {
-            split.add(*part, now.of(*part) - before.of(*part));
+            split.add(*part, now.time_of(*part) - before.time_of(*part));
         }
-        complete(&mut split, positive(end - begin));
+        complete_parts(&mut split, clamp_to_zero(end - begin));
         let longest = by.into_iter().max_by_key(|(_, time)| *time);
         let culprit = longest.map(|(tid, time)| CycleCulprit {
             tid,
@@ -215,7 +215,7 @@ impl StreamThread {
     }
 
     /// An interrupt or softirq had its CPU.
-    pub(crate) fn is_served_over(
+    pub(crate) fn gap_of_service(
         &self,
         cpu: u16,
         (begin, served): (MonotonicNs, ServedTime),
@@ -226,11 +226,11 @@ impl StreamThread {
         split.add(CauseKind::Irq, served.hard);
         split.add(CauseKind::Softirq, served.soft);
         let tid = self.cycle.tid;
-        (runs && self.polls(end)).then_some(Gap { tid, cpu, begin, end, split, culprit: None })
+        (runs && self.is_polling(end)).then_some(Gap { tid, cpu, begin, end, split, culprit: None })
     }
 
     /// It starts a timer in the current call.
-    pub fn starts(&mut self, timer: u64, expires: MonotonicNs) {
+    pub(crate) fn note_timer_start(&mut self, timer: u64, expires: MonotonicNs) {
         self.started.retain(|(of, _)| *of != timer);
         self.started.truncate(STARTED - 1);
         self.started.insert(0, (timer, expires));
@@ -260,18 +260,18 @@ impl StreamThread {
     }
 
     /// Divides its time by the activity of this CPU from now on.
-    pub fn look(&mut self, cpu: &StreamCpu, at: MonotonicNs) {
+    pub(crate) fn follow_cpu(&mut self, cpu: &StreamCpu, at: MonotonicNs) {
         self.from = self.from.max(at);
-        self.served = cpu.served(self.from);
+        self.served = cpu.served_time(self.from);
     }
 
     /// Divides the time since the last update: interrupts and softirqs by the totals of its CPU,
     /// the rest to `part`. Returns the rest.
-    fn divide(&mut self, cpu: &StreamCpu, at: MonotonicNs, part: CauseKind) -> Nanos {
-        let now = cpu.served(at);
-        let whole = positive(at - self.from);
-        let irqs = positive(now.hard - self.served.hard).min(whole);
-        let softs = positive(now.soft - self.served.soft).min(whole - irqs);
+    fn divide_time(&mut self, cpu: &StreamCpu, at: MonotonicNs, part: CauseKind) -> Nanos {
+        let now = cpu.served_time(at);
+        let whole = clamp_to_zero(at - self.from);
+        let irqs = clamp_to_zero(now.hard - self.served.hard).min(whole);
+        let softs = clamp_to_zero(now.soft - self.served.soft).min(whole - irqs);
         self.add(CauseKind::Irq, irqs);
         self.add(CauseKind::Softirq, softs);
         let rest = whole - irqs - softs;
@@ -298,35 +298,35 @@ impl StreamThread {
     }
 
     /// The CPU was switching to it until now.
-    pub fn switches(&mut self, cpu: &StreamCpu, at: MonotonicNs) {
-        self.divide(cpu, at, CauseKind::Switch);
+    pub(crate) fn attribute_switch(&mut self, cpu: &StreamCpu, at: MonotonicNs) {
+        self.divide_time(cpu, at, CauseKind::Switch);
         self.returns_from = None;
     }
 
     /// Ends its current activity on a CPU.
-    pub fn ran(&mut self, cpu: &StreamCpu, at: MonotonicNs) {
+    pub(crate) fn end_activity(&mut self, cpu: &StreamCpu, at: MonotonicNs) {
         self.returns_from = None;
         let part = self.own_part();
-        let rest = self.divide(cpu, at, part);
+        let rest = self.divide_time(cpu, at, part);
         if self.reclaims && self.phase != StreamPhase::Waiting {
             self.cycle.reclaimed += rest;
         }
     }
 
     /// An event of its own shows it on a CPU.
-    pub fn runs(&mut self, number: u16, cpu: &StreamCpu, at: MonotonicNs) {
+    pub(crate) fn note_running(&mut self, number: u16, cpu: &StreamCpu, at: MonotonicNs) {
         match self.state {
-            StreamThreadState::Running if self.cpu == number => self.ran(cpu, at),
+            StreamThreadState::Running if self.cpu == number => self.end_activity(cpu, at),
             StreamThreadState::Asleep(_) if self.phase == StreamPhase::Waiting => {}
             _ => self.loses_sight(at),
         }
-        self.turns(at, StreamThreadState::Running);
+        self.turn_to(at, StreamThreadState::Running);
         self.cpu = number;
-        self.look(cpu, at);
+        self.follow_cpu(cpu, at);
     }
 
     /// The reason why it did not run until now although it was ready.
-    fn keeper(&self, cpu: &StreamCpu, interrupts_shown: bool) -> CauseKind {
+    fn delay_reason(&self, cpu: &StreamCpu, interrupts_shown: bool) -> CauseKind {
         let Some(running) = cpu.running else { return CauseKind::Unknown };
         let decided = self.enqueued.zip(cpu.switched).is_some_and(|(since, at)| at >= since);
         // Without events of interrupts, one of them may have kept the CPU.
@@ -348,24 +348,29 @@ impl StreamThread {
     }
 
     /// Attributes the wait for a CPU until now to the task that ran there.
-    pub fn waited(&mut self, cpu: &StreamCpu, at: MonotonicNs, interrupts_shown: bool) {
+    pub(crate) fn attribute_wait(
+        &mut self,
+        cpu: &StreamCpu,
+        at: MonotonicNs,
+        interrupts_shown: bool,
+    ) {
         let StreamThreadState::Ready(readiness) = self.state else { return };
         let (part, by) = match readiness {
             Readiness::ByCpu => {
-                (self.keeper(cpu, interrupts_shown), cpu.running.unwrap_or_default())
+                (self.delay_reason(cpu, interrupts_shown), cpu.running.unwrap_or_default())
             }
             Readiness::For(part, by) => (part, by),
             Readiness::Held => (CauseKind::Throttled, cpu.running.unwrap_or_default()),
         };
-        let rest = self.divide(cpu, at, part);
-        let others = [
+        let rest = self.divide_time(cpu, at, part);
+        let other_task_parts = [
             CauseKind::Preempted,
             CauseKind::Runqueue,
             CauseKind::NonPreemptible,
             CauseKind::Throttled,
         ];
         if by != 0
-            && others.contains(&part)
+            && other_task_parts.contains(&part)
             && (self.culprits.len() < CULPRITS || self.culprits.contains_key(&by))
         {
             if let Some((_, _, had)) = &mut self.taken {
@@ -380,18 +385,18 @@ impl StreamThread {
     }
 
     /// It could run on, and another task gets its CPU.
-    pub(crate) fn is_preempted(&mut self, at: MonotonicNs, readiness: Readiness, by: u32) {
-        self.turns(at, StreamThreadState::Ready(readiness));
+    pub(crate) fn on_preemption(&mut self, at: MonotonicNs, readiness: Readiness, by: u32) {
+        self.turn_to(at, StreamThreadState::Ready(readiness));
         (self.enqueued, self.is_woken) = (Some(at), false);
         let what = MomentKind::Preempted { by, name: TaskComm::default() };
         self.begin_moment(at, what);
     }
 
     /// It sleeps from now on; `blocked`: uninterruptibly.
-    pub fn sleeps(&mut self, at: MonotonicNs, part: CauseKind, blocked: bool) {
-        self.turns(at, StreamThreadState::Asleep(part));
+    pub(crate) fn on_sleep(&mut self, at: MonotonicNs, part: CauseKind, blocked: bool) {
+        self.turn_to(at, StreamThreadState::Asleep(part));
         if part == CauseKind::Stopped {
-            self.is_taken(at);
+            self.note_cpu_loss(at);
         }
         self.blocked = blocked;
         (self.slept, self.slept_at) = (true, at);
@@ -419,7 +424,7 @@ impl StreamThread {
         readiness: Readiness,
         enqueued: bool,
     ) {
-        self.turns(at, StreamThreadState::Ready(readiness));
+        self.turn_to(at, StreamThreadState::Ready(readiness));
         self.cpu = cpu;
         self.enqueued = enqueued.then_some(at);
         self.is_woken = !self.blocked && self.call.is_some();
@@ -427,7 +432,7 @@ impl StreamThread {
     }
 
     /// It was moved to another CPU.
-    pub(crate) fn is_moved(&mut self) {
+    pub(crate) fn on_migration(&mut self) {
         self.moved = true;
         self.cycle.migrations = self.cycle.migrations.saturating_add(1);
     }
@@ -441,7 +446,7 @@ impl StreamThread {
     }
 
     /// It sleeps within its cycle.
-    pub(crate) fn pauses(&mut self, at: MonotonicNs, part: CauseKind) {
+    pub(crate) fn begin_pause(&mut self, at: MonotonicNs, part: CauseKind) {
         self.begin_moment(at, MomentKind::Asleep { part, time: Nanos::ZERO });
     }
 
@@ -450,7 +455,7 @@ impl StreamThread {
             self.moments += 1;
             let call = self.call.map(|(call, _)| call.number);
             let tid = self.cycle.tid;
-            self.moment = Some(Moment { call, ..Moment::at(tid, begin, what) });
+            self.moment = Some(Moment { call, ..Moment::new(tid, begin, what) });
         }
     }
 
@@ -470,7 +475,7 @@ impl StreamThread {
     ) {
         let StreamThreadState::Asleep(part) = self.state else { return };
         let part = proven.unwrap_or(part);
-        let took = positive(at - self.from);
+        let took = clamp_to_zero(at - self.from);
         self.add(part, took);
         if let Some(Moment { what: MomentKind::Asleep { part: of, time }, .. }) = &mut self.moment {
             (*of, *time) = (part, took);
@@ -478,19 +483,20 @@ impl StreamThread {
         self.cycle.blocks = self.cycle.blocks.saturating_add(1);
         self.cycle.blocked += took;
         match part {
-            CauseKind::Lock => self.has_waited_for_lock(took, waker),
+            CauseKind::Lock => self.attribute_lock_wait(took, waker),
             CauseKind::Stopped => {
                 self.held_up = self.phase == StreamPhase::Interrupted;
-                let by = self.stopped_by.take().map(|tid| WaitWaker { by: WokenBy::Task, tid });
-                self.has_awaited(took, by.unwrap_or(waker));
+                let stopper =
+                    self.stopped_by.take().map(|tid| WaitWaker { by: WokenBy::Task, tid });
+                self.note_awaited_waker(took, stopper.unwrap_or(waker));
             }
-            _ => self.has_awaited(took, waker),
+            _ => self.note_awaited_waker(took, waker),
         }
     }
 
     /// Attributes the wait to the holder of the lock, or to its waker. Keeps the one with the
     /// longest waits of a cycle.
-    fn has_waited_for_lock(&mut self, took: Nanos, waker: WaitWaker) {
+    fn attribute_lock_wait(&mut self, took: Nanos, waker: WaitWaker) {
         let (tid, evidence) = match self.lent_to.take() {
             Some(holder) => (holder, LockEvidence::PiFutex),
             None if waker.by == WokenBy::Task => (waker.tid, LockEvidence::Waker),
@@ -516,7 +522,7 @@ impl StreamThread {
         }
     }
 
-    fn has_awaited(&mut self, took: Nanos, waker: WaitWaker) {
+    fn note_awaited_waker(&mut self, took: Nanos, waker: WaitWaker) {
         match &mut self.cycle.awaited {
             Some(one) if (one.tid, one.by) == (waker.tid, waker.by) => one.time += took,
             Some(one) if one.time >= took => {}
@@ -528,7 +534,7 @@ impl StreamThread {
     }
 
     /// The wait is over: its cycle begins. `here` is the CPU that it was woken on, if known.
-    pub fn release(&mut self, release: Release, here: Option<&StreamCpu>) {
+    pub fn on_release(&mut self, release: Release, here: Option<&StreamCpu>) {
         self.sum = Split::default();
         self.culprits.clear();
         let entered = self.cycle.entered;
@@ -560,7 +566,7 @@ impl StreamThread {
     }
 
     /// The awaited event came before the call, which returns at once.
-    pub(crate) fn is_released_already(&mut self, release: Release, at: MonotonicNs) {
+    pub(crate) fn on_early_release(&mut self, release: Release, at: MonotonicNs) {
         self.sum = Split::default();
         self.culprits.clear();
         let entered = self.cycle.entered;
@@ -575,21 +581,21 @@ impl StreamThread {
     }
 
     /// Its wake-up was not seen: the timer that it started determines when it was due.
-    pub(crate) fn is_released_unseen(&mut self, at: MonotonicNs) {
+    pub(crate) fn on_unseen_release(&mut self, at: MonotonicNs) {
         let started = self.started.first().map(|(_, expires)| *expires).filter(|due| *due < at);
-        let by = if started.is_some() { WokenBy::Sleep } else { WokenBy::Unseen };
+        let woken_by = if started.is_some() { WokenBy::Sleep } else { WokenBy::Unseen };
         let unseen = Release {
             due: started.unwrap_or(at),
             woken: at,
-            waker: WaitWaker { by, tid: 0 },
+            waker: WaitWaker { by: woken_by, tid: 0 },
             timer: 0,
         };
         let release = self.early.map_or(unseen, |early| Release { woken: at, ..early });
-        self.release(release, None);
+        self.on_release(release, None);
     }
 
     /// The awaited event, if it came before the call.
-    pub fn passed(
+    pub(crate) fn release_before_call(
         &self,
         call: WaitingCall,
         at: MonotonicNs,
@@ -600,8 +606,9 @@ impl StreamThread {
             let started = self.started.iter().find(|(_, expires)| *expires <= at);
             started.map(|(timer, expires)| (*expires, WokenBy::Sleep, *timer))?
         } else {
-            let own = self.own.iter().filter(|own| result > 0 && own.site == call);
-            let expired = own.filter_map(|own| Some((own.expired?, WokenBy::Timer, own.timer)));
+            let own_timers = self.own.iter().filter(|own| result > 0 && own.site == call);
+            let expired =
+                own_timers.filter_map(|own| Some((own.expired?, WokenBy::Timer, own.timer)));
             expired.min_by_key(|(due, ..)| *due)?
         };
         Some(Release { due, woken: at, waker: WaitWaker { by, tid: 0 }, timer })
@@ -609,22 +616,27 @@ impl StreamThread {
 
     /// The sleep of the current call timed out: in its cycle, or in a wait that turns out not to
     /// begin a cycle.
-    pub fn has_timed_out(&mut self) {
-        self.in_call.rename(CauseKind::Waiting, CauseKind::Timeout);
+    pub(crate) fn note_timeout(&mut self) {
+        self.in_call.move_part(CauseKind::Waiting, CauseKind::Timeout);
         if self.phase == StreamPhase::Woken && self.cycle.wait_is == CauseKind::Waiting {
             self.cycle.wait_is = CauseKind::Timeout;
         }
     }
 
     /// The current call is over.
-    pub fn has_returned(&mut self, call: WaitingCall, entered: MonotonicNs, at: MonotonicNs) {
+    pub(crate) fn on_call_return(
+        &mut self,
+        call: WaitingCall,
+        entered: MonotonicNs,
+        at: MonotonicNs,
+    ) {
         if let Some(own) = self.own.iter_mut().find(|own| own.site == call) {
             own.expired = None;
         }
         if self.phase == StreamPhase::Woken {
-            self.returns(at);
+            self.end_wakeup(at);
         } else {
-            self.sum = self.sum.plus(&self.in_call);
+            self.sum = self.sum.add_parts(&self.in_call);
             let longest = self.cycle.longest_call.map_or(Nanos::ZERO, |(_, time)| time);
             if at - entered > longest {
                 self.cycle.longest_call = Some((call.number, at - entered));
@@ -635,17 +647,17 @@ impl StreamThread {
     }
 
     /// The waiting call returns: the time before is the wake-up.
-    pub fn returns(&mut self, at: MonotonicNs) {
+    pub(crate) fn end_wakeup(&mut self, at: MonotonicNs) {
         self.cycle.returned = at.max(self.cycle.release);
         self.cycle.wake = std::mem::take(&mut self.sum);
-        complete(&mut self.cycle.wake, self.cycle.returned - self.cycle.release);
+        complete_parts(&mut self.cycle.wake, self.cycle.returned - self.cycle.release);
         self.cycle.syscalls = 0;
         self.phase = StreamPhase::Open;
     }
 
     /// Its wait, or the cycle after it. `overdue`: the planned end of its current sleep; `again`:
     /// when it entered its current call, if that can end its cycle.
-    pub fn open(
+    pub fn open_cycle(
         &self,
         overdue: Option<MonotonicNs>,
         again: Option<MonotonicNs>,
@@ -673,12 +685,12 @@ impl StreamThread {
     ) -> Option<Cycle> {
         let ended = (self.phase == StreamPhase::Open).then(|| {
             let culprit = self.culprits.iter().max_by_key(|(_, (time, _))| *time);
-            let again = entered.max(self.cycle.returned);
+            let next_entry = entered.max(self.cycle.returned);
             self.cycle.run = std::mem::take(&mut self.sum);
-            complete(&mut self.cycle.run, again - self.cycle.returned);
+            complete_parts(&mut self.cycle.run, next_entry - self.cycle.returned);
             Cycle {
                 cpu: self.cpu,
-                again,
+                again: next_entry,
                 culprit: culprit.map(|(tid, (time, behind))| CycleCulprit {
                     tid: *tid,
                     name: TaskComm::default(),
@@ -689,7 +701,7 @@ impl StreamThread {
             }
         });
         let awaited = self.cycle.awaited.filter(|_| self.held_up);
-        let next = Cycle { call, wait_is: within, entered, ..blank(self.cycle.tid, entered) };
+        let next = Cycle { call, wait_is: within, entered, ..blank_cycle(self.cycle.tid, entered) };
         self.cycle = Cycle { awaited, ..next };
         (self.sum, self.in_call) = (Split::default(), Split::default());
         self.culprits.clear();
@@ -699,15 +711,15 @@ impl StreamThread {
 }
 
 /// Attributes the rest of a span to unknown; parts with a larger sum are invalid.
-fn complete(parts: &mut Split, whole: Nanos) {
-    if parts.sum() > whole {
+fn complete_parts(parts: &mut Split, whole: Nanos) {
+    if parts.total_time() > whole {
         *parts = Split::default();
     }
-    parts.add(CauseKind::Unknown, whole - parts.sum());
+    parts.add(CauseKind::Unknown, whole - parts.total_time());
 }
 
 /// A cycle without known properties.
-fn blank(tid: u32, at: MonotonicNs) -> Cycle {
+fn blank_cycle(tid: u32, at: MonotonicNs) -> Cycle {
     Cycle {
         tid,
         cpu: 0,

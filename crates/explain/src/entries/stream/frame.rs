@@ -24,18 +24,18 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    pub(super) fn originator(self, tasks: &dyn TaskProperties) -> Originator {
+    pub(super) fn into_originator(self, tasks: &dyn TaskProperties) -> Originator {
         let name = match self.tid {
             None => TaskComm::default(),
-            Some(0) => idle(self.cpu),
-            Some(tid) => tasks.name(tid),
+            Some(0) => idle_name(self.cpu),
+            Some(tid) => tasks.task_name(tid),
         };
         Originator { at: self.at, tid: self.tid.unwrap_or(0), name, cpu: self.cpu, stack: None }
     }
 }
 
 /// `swapper/3`.
-fn idle(cpu: u32) -> TaskComm {
+fn idle_name(cpu: u32) -> TaskComm {
     let (mut name, text) = (TaskComm::default(), format!("swapper/{cpu}"));
     let length = text.len().min(name.0.len());
     name.0[..length].copy_from_slice(&text.as_bytes()[..length]);
@@ -91,12 +91,12 @@ impl EntryFrame {
     }
 
     /// The originator of the current function.
-    pub(super) fn current(&self) -> Option<Origin> {
+    pub(super) fn current_origin(&self) -> Option<Origin> {
         if self.running != 0 && self.functions > 1 { self.next } else { self.origin }
     }
 
     /// The path of an entry caused from here.
-    pub(super) fn via(&self) -> Option<Via> {
+    pub(super) fn caused_via(&self) -> Option<Via> {
         Some(match self.served {
             Served::Irq(irq) => Via::Irq(irq),
             Served::Vector(_) if self.running != 0 => Via::Vector(self.running),
@@ -126,19 +126,19 @@ pub(super) struct FrameCpu {
 }
 
 impl FrameCpu {
-    pub(super) fn innermost(&self) -> Option<EntryLevel> {
-        let all = [EntryLevel::Hard, EntryLevel::Soft, EntryLevel::Task];
-        all.into_iter().find(|level| self.frames[*level as usize].is_some())
+    pub(super) fn innermost_level(&self) -> Option<EntryLevel> {
+        let levels = [EntryLevel::Hard, EntryLevel::Soft, EntryLevel::Task];
+        levels.into_iter().find(|level| self.frames[*level as usize].is_some())
     }
 
     /// The current interrupt or softirq.
-    pub(super) fn interrupt(&self) -> Option<&EntryFrame> {
+    pub(super) fn current_interrupt(&self) -> Option<&EntryFrame> {
         let hard = self.frames[EntryLevel::Hard as usize].as_ref();
         hard.or(self.frames[EntryLevel::Soft as usize].as_ref())
     }
 
     /// The frame around an open one of this level.
-    pub(super) fn around(&mut self, level: EntryLevel) -> Option<&mut EntryFrame> {
+    pub(super) fn outer_frame(&mut self, level: EntryLevel) -> Option<&mut EntryFrame> {
         let [task, soft, _] = &mut self.frames;
         match level {
             EntryLevel::Hard if soft.is_some() => soft.as_mut(),
@@ -149,21 +149,21 @@ impl FrameCpu {
 
     /// Drops a frame whose end was not seen: it yields no entry. Nested frames have entries of
     /// their own.
-    fn forget(&mut self, level: EntryLevel) {
+    fn forget_frame(&mut self, level: EntryLevel) {
         let Some(frame) = self.frames[level as usize].take() else { return };
-        if let Some(around) = self.around(level) {
+        if let Some(around) = self.outer_frame(level) {
             around.inner += frame.inner;
         }
     }
 
-    pub(super) fn open(
+    pub(super) fn open_frame(
         &mut self,
         event: &Event,
         level: EntryLevel,
         served: Served,
         origin: Option<Origin>,
     ) {
-        self.forget(level);
+        self.forget_frame(level);
         let mut frame = EntryFrame::new(event, event.at, served, origin);
         frame.nested =
             level == EntryLevel::Hard && self.frames[EntryLevel::Soft as usize].is_some();
@@ -186,7 +186,7 @@ impl FrameCpu {
     ) {
         self.depth += 1;
         if self.depth == 1 {
-            self.open(event, EntryLevel::Hard, served, origin);
+            self.open_frame(event, EntryLevel::Hard, served, origin);
         }
     }
 
@@ -201,7 +201,7 @@ impl FrameCpu {
     /// has ended unseen.
     pub(super) fn interrupts_ended(&mut self) {
         self.depth = 0;
-        self.forget(EntryLevel::Hard);
+        self.forget_frame(EntryLevel::Hard);
     }
 
     /// The level of a work item: a current softirq (kernel/workqueue.c: WQ_BH), else the task;
@@ -237,7 +237,7 @@ impl FrameCpu {
         }
     }
 
-    pub(super) fn lose(&mut self, count: u64) {
+    pub(super) fn on_loss(&mut self, count: u64) {
         self.lost = self.lost.saturating_add(count);
         self.frames = [None, None, None];
         self.raised = [None; SOFTIRQS.len()];

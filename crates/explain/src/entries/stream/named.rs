@@ -50,11 +50,11 @@ const ALL: [(&str, [&str; 2], DecodeFn); 16] = [
         call,
     }),
     ("csd:csd_function_exit", ["csd", ""], |[call, _]| EventContent::CallExit { call }),
-    ("timer:timer_start", ["timer", "function"], start),
-    ("timer:timer_expire_entry", ["timer", "function"], entry),
+    ("timer:timer_start", ["timer", "function"], read_start),
+    ("timer:timer_expire_entry", ["timer", "function"], read_entry),
     ("timer:timer_expire_exit", ["timer", ""], |_| EventContent::TimerExit),
-    ("timer:hrtimer_start", ["hrtimer", "function"], start),
-    ("timer:hrtimer_expire_entry", ["hrtimer", "function"], entry),
+    ("timer:hrtimer_start", ["hrtimer", "function"], read_start),
+    ("timer:hrtimer_expire_entry", ["hrtimer", "function"], read_entry),
     ("timer:hrtimer_expire_exit", ["hrtimer", ""], |_| EventContent::TimerExit),
     ("timer:tick_stop", ["success", "dependency"], |[success, dependency]| {
         EventContent::TickStop { success: success as u32 != 0, dependency: dependency as u32 }
@@ -73,11 +73,11 @@ const ALL: [(&str, [&str; 2], DecodeFn); 16] = [
     }),
 ];
 
-fn start([timer, function]: [u64; 2]) -> EventContent {
+fn read_start([timer, function]: [u64; 2]) -> EventContent {
     EventContent::TimerStart { timer, function }
 }
 
-fn entry([timer, function]: [u64; 2]) -> EventContent {
+fn read_entry([timer, function]: [u64; 2]) -> EventContent {
     EventContent::TimerEntry { timer, function }
 }
 
@@ -86,7 +86,7 @@ pub(super) struct NamedFields(Vec<Option<(DecodeFn, [Option<RecordField>; 2])>>)
 
 impl NamedFields {
     /// A format that lacks a field is ignored.
-    pub(super) fn of(formats: &[TracepointFormat]) -> NamedFields {
+    pub(super) fn from_formats(formats: &[TracepointFormat]) -> NamedFields {
         let one = |format: &TracepointFormat| {
             let (_, names, read) = ALL.iter().find(|(name, ..)| *name == format.name)?;
             let field = |name: &str| format.fields.iter().find(|field| field.name == name).cloned();
@@ -107,7 +107,7 @@ impl NamedFields {
         let mut values = [0; 2];
         for (value, field) in values.iter_mut().zip(fields) {
             if let Some(field) = field {
-                *value = field.number(record)?;
+                *value = field.read_number(record)?;
             }
         }
         Some(read(values))
@@ -116,6 +116,6 @@ impl NamedFields {
 
 /// Each tracepoint with its fields.
 #[cfg(test)]
-pub(super) fn fields() -> impl Iterator<Item = (&'static str, [&'static str; 2])> {
+pub(super) fn tracepoint_fields() -> impl Iterator<Item = (&'static str, [&'static str; 2])> {
     ALL.iter().map(|(name, fields, _)| (*name, *fields))
 }

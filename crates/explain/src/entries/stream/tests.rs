@@ -12,7 +12,7 @@ const WAKEUP: u64 = 0xffff_0000_0000_0030;
 struct Known;
 
 impl TaskProperties for Known {
-    fn name(&self, tid: u32) -> TaskComm {
+    fn task_name(&self, tid: u32) -> TaskComm {
         let mut name = TaskComm::default();
         let text = format!("task{tid}");
         name.0[..text.len()].copy_from_slice(text.as_bytes());
@@ -35,7 +35,7 @@ fn formats() -> Vec<TracepointFormat> {
         name: name.to_owned(),
         fields: fields.iter().enumerate().filter(|(_, of)| !of.is_empty()).map(field).collect(),
     };
-    named::fields().map(format).collect()
+    named::tracepoint_fields().map(format).collect()
 }
 
 /// The entries of a text of events, in which a tracepoint with its fields stands as well.
@@ -43,7 +43,7 @@ fn entries(script: &str) -> (EntryStream, Vec<Entry>) {
     let functions = KernelFunctions { shootdown: SHOOTDOWN, call_function: 9, tick: TICK };
     let vectors = [(236, "local_timer"), (251, "call_function_single"), (253, "reschedule")];
     let vectors = vectors.map(|(number, name)| (number, name.to_owned())).into();
-    let chosen = CpuSet::single(CPU.into());
+    let chosen = CpuSet::from_cpu(CPU.into());
     let mut stream = EntryStream::new(&chosen, functions, &vectors, &formats());
     let mut script = script.to_owned();
     for (place, tracepoint) in TRACEPOINTS.iter().enumerate() {
@@ -71,7 +71,7 @@ fn nested_entries_are_excluded_from_own_time() {
     assert_eq!((softirq.served, softirq.own.ns(), softirq.over), (Served::Softirq(7), 80, 1));
     let by = softirq.originator.expect("who raised it");
     assert_eq!((by.tid, by.cpu, by.at.0), (1, CPU.into(), 0));
-    assert_eq!(stream.counts(CPU.into()).irqs, 1);
+    assert_eq!(stream.cpu_counts(CPU.into()).irqs, 1);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_task_woken_by_a_timer_has_the_thread_that_armed_it_as_originator() {
     let [interrupt, task] = &all[..] else { panic!("{all:#?}") };
     assert_eq!((interrupt.function, interrupt.own.ns()), (WAKEUP, 40));
     assert_eq!(interrupt.originator.map(|by| (by.tid, by.cpu)), Some((7, 0)));
-    let served = Served::Task { name: Known.name(2), kernel: false };
+    let served = Served::Task { name: Known.task_name(2), kernel: false };
     assert_eq!((task.served, task.over, task.away), (served, 1, true));
     let by = task.originator.expect("who armed the timer");
     assert_eq!((by.tid, by.cpu, by.at.0), (7, 0, 520));
@@ -130,8 +130,8 @@ fn each_called_function_is_an_entry_with_or_without_an_interrupt() {
     assert_eq!((further.function, further.own.ns(), further.further), (0x77, 15, true));
     assert_eq!(further.originator.map(|by| by.tid), Some(8));
     assert_eq!((idle.served, idle.function, idle.originator), (Served::Call, 0x78, None));
-    let counts = stream.counts(CPU.into());
-    assert_eq!((counts.shootdowns, counts.of(&[Vector::CallFunctionSingle])), (1, 1));
+    let counts = stream.cpu_counts(CPU.into());
+    assert_eq!((counts.shootdowns, counts.vector_count(&[Vector::CallFunctionSingle])), (1, 1));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn own_entries_are_counted_and_after_losses_the_originator_is_unknown() {
     );
     let [task] = &all[..] else { panic!("{all:#?}") };
     assert_eq!(task.originator, None);
-    assert_eq!(stream.lost(CPU.into()), 12);
+    assert_eq!(stream.lost_events(CPU.into()), 12);
     let own: Vec<_> =
         stream.own_counts().iter().map(|one| (one.tid, one.what, one.count)).collect();
     assert_eq!(own, [(1, OwnEntry::SystemCall(Some(3)), 2), (1, OwnEntry::UserFault, 1)]);

@@ -3,8 +3,8 @@
 use super::*;
 
 fn longest(explanation: &Explanation) -> String {
-    let part = explanation.parts.iter().max_by_key(|part| part.span()).expect("it has parts");
-    format!("{:?} {}", part.cause, part.span().ns())
+    let part = explanation.parts.iter().max_by_key(|part| part.duration()).expect("it has parts");
+    format!("{:?} {}", part.cause, part.duration().ns())
 }
 
 /// A thread that waits for a lock of task 6, which waits for the CPU of another task.
@@ -52,8 +52,8 @@ fn a_task_that_moves_the_thread_is_no_hog() {
             200 cpu1 8/0 switch S -> 7/19"
         );
         let sample = LatencyInterval { cpu: 1, ..interval(100, 210, StartKind::Interval) };
-        let gaps = Gaps::of(events.iter().copied());
-        explain(sample, &events, &coverage(), &gaps)
+        let gaps = Gaps::from_events(events.iter().copied());
+        explain_sample(sample, &events, &coverage(), &gaps)
     };
     let by_stopper = moved("cpu0 12/-1");
     assert!(has(&by_stopper, "Migration { by: Tid(12) }"), "{by_stopper:?}");

@@ -20,7 +20,7 @@ fn threads_of_punctual_are_observers_instead_of_culprits() {
     parts.retain(|part| part.starts_with("Observer"));
     let expected = ["Observer { task: Tid(5) } 50", "Observer { task: Tid(5) } 10"];
     assert_eq!(parts, expected, "interrupts off, then not preempted");
-    assert_eq!(own.observed(), Nanos(60));
+    assert_eq!(own.observer_time(), Nanos(60));
     assert!(!has(&own, "NonPreemptible"));
-    assert_eq!(explained_with(&[Tid(6), Tid(7)]).observed(), Nanos::ZERO);
+    assert_eq!(explained_with(&[Tid(6), Tid(7)]).observer_time(), Nanos::ZERO);
 }

@@ -57,8 +57,8 @@ fn stop(state: &str, before: &str, processes: &[(u32, u32)]) -> String {
     let processes = processes.iter().map(|(tid, process)| (Tid(*tid), *process)).collect();
     let coverage = Coverage { processes: Arc::new(processes), ..coverage() };
     let explanation = explain_with(interval(100, 920, StartKind::Interval), &coverage, &events);
-    let longest = explanation.parts.iter().max_by_key(|part| part.span()).unwrap();
-    format!("{:?} {}", longest.cause, longest.span().ns())
+    let longest = explanation.parts.iter().max_by_key(|part| part.duration()).unwrap();
+    format!("{:?} {}", longest.cause, longest.duration().ns())
 }
 
 const UNKNOWN: &str = "Stopped { by: None, continued_by: Some(Tid(6)) } 790";

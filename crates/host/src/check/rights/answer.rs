@@ -61,7 +61,7 @@ pub struct RefusedCall {
 }
 
 impl RefusedCall {
-    pub fn right(&self) -> RightKind {
+    pub fn refused_right(&self) -> RightKind {
         match self.call.as_str() {
             call if call.starts_with("mlock") => RightKind::LockedMemory,
             "setpriority" => RightKind::Nice,
@@ -70,19 +70,20 @@ impl RefusedCall {
     }
 
     /// The call, with the policy: `sched_setscheduler(SCHED_FIFO) was refused (EPERM)`.
-    pub fn words(&self) -> String {
+    pub fn format_refusal(&self) -> String {
         let RefusedCall { call, error, .. } = self;
-        let policy = self.policy.map(|of| format!("(SCHED_{})", of.word().to_uppercase()));
+        let policy = self.policy.map(|of| format!("(SCHED_{})", of.as_str().to_uppercase()));
         format!("{call}{} was refused ({error})", policy.unwrap_or_default())
     }
 }
 
 impl RightsAnswer {
     /// The obstacle of a call, with its evidence; `None`: nothing that /proc shows.
-    pub fn refuses(&self, call: &RefusedCall) -> Option<(&str, &str)> {
+    pub fn obstacle_of_call(&self, call: &RefusedCall) -> Option<(&str, &str)> {
         let is_filter = |of: &&Obstacle| of.kind == ObstacleKind::Seccomp && call.without_entry;
         let filter = self.obstacles.iter().find(is_filter);
-        let refused = |of: &&Right| of.right == call.right() && of.verdict == RightVerdict::Refused;
+        let refused =
+            |of: &&Right| of.right == call.refused_right() && of.verdict == RightVerdict::Refused;
         let right = || self.rights.iter().find(refused).map(|of| (&*of.message, &*of.evidence));
         filter.map(|of| (&*of.message, &*of.evidence)).or_else(right)
     }

@@ -53,9 +53,9 @@ impl Account {
         };
         let number = |text: &String| text.parse::<u32>().ok();
         let users = lines("/etc/passwd");
-        let own = users.iter().find(|user| user.get(2).and_then(number) == Some(uid));
-        let name = own.and_then(|user| user.first().cloned());
-        let first = own.and_then(|user| user.get(3)).and_then(number);
+        let own_line = users.iter().find(|user| user.get(2).and_then(number) == Some(uid));
+        let name = own_line.and_then(|user| user.first().cloned());
+        let first = own_line.and_then(|user| user.get(3)).and_then(number);
         let group = |fields: Vec<String>| {
             let [group, _, gid, members] = &fields[..] else { return None };
             let gid = number(gid)?;
@@ -68,22 +68,22 @@ impl Account {
 
     /// The group by which a line names this user: `Some(None)` if it names the user itself.
     pub(super) fn named_by(&self, grant: &Grant) -> Option<Option<u32>> {
-        let within = |range: &str, id: u32| {
+        let is_in_range = |range: &str, id: u32| {
             let (low, high) = range.split_once(':')?;
             let bound =
                 |text: &str, none: u32| if text.is_empty() { Ok(none) } else { text.parse() };
             Some((bound(low, 0).ok()?..=bound(high, u32::MAX).ok()?).contains(&id))
         };
         if let Some(group) = grant.domain.strip_prefix('@') {
-            let is =
-                |(name, gid): &&(String, u32)| within(group, *gid).unwrap_or_else(|| name == group);
+            let is = |(name, gid): &&(String, u32)| {
+                is_in_range(group, *gid).unwrap_or_else(|| name == group)
+            };
             return self.groups.iter().find(is).map(|(_, gid)| Some(*gid));
         }
         let named = match grant.domain.as_str() {
             "*" => self.uid != 0,
-            domain => {
-                within(domain, self.uid).unwrap_or_else(|| self.name.as_deref() == Some(domain))
-            }
+            domain => is_in_range(domain, self.uid)
+                .unwrap_or_else(|| self.name.as_deref() == Some(domain)),
         };
         named.then_some(None)
     }

@@ -11,13 +11,13 @@ use punctual_core::Fact;
 use punctual_sys::rights::Capability;
 use punctual_sys::status;
 
-pub(super) fn find(
+pub(super) fn find_obstacles(
     files: &dyn Files,
     subject: &Subject,
     refused: &[RefusedCall],
 ) -> (Vec<Right>, Vec<Obstacle>) {
-    let mut obstacles: Vec<Obstacle> = filter(subject, refused).into_iter().collect();
-    let (mut policy, obstacle) = policy(subject);
+    let mut obstacles: Vec<Obstacle> = filter_obstacle(subject, refused).into_iter().collect();
+    let (mut policy, obstacle) = judge_policy(subject);
     obstacles.extend(obstacle);
     match group::without_budget(files, subject) {
         Ok(None) => {}
@@ -37,12 +37,12 @@ pub(super) fn find(
         policy.message.clone_from(&first.message);
         policy.evidence.clone_from(&first.evidence);
     }
-    (vec![policy, memory(subject), nice(subject)], obstacles)
+    (vec![policy, judge_memory(subject), judge_nice(subject)], obstacles)
 }
 
 /// A refusal by a filter is seen as a call that ends and did not begin (kernel/entry/common.c,
 /// syscall_trace_enter).
-fn filter(subject: &Subject, refused: &[RefusedCall]) -> Option<Obstacle> {
+fn filter_obstacle(subject: &Subject, refused: &[RefusedCall]) -> Option<Obstacle> {
     let call = refused.iter().find(|call| call.without_entry)?;
     let evidence = match subject.has_filter() {
         true => format_evidence(&format!("/proc/{}/status, Seccomp", subject.own.pid), 2),
@@ -57,14 +57,14 @@ fn filter(subject: &Subject, refused: &[RefusedCall]) -> Option<Obstacle> {
 
 /// Whether a capability counts for the scheduler and for mlock, both of which ask for it in the
 /// first user namespace (kernel/sched/syscalls.c, user_check_sched_setscheduler; mm/mlock.c).
-fn counts(subject: &Subject, capability: Capability) -> Fact<bool> {
-    match subject.own.facts.has(capability) {
+fn capability_counts(subject: &Subject, capability: Capability) -> Fact<bool> {
+    match subject.own.facts.has_capability(capability) {
         Fact::Known(true) => subject.first_namespace.clone(),
         other => other,
     }
 }
 
-fn right(
+fn new_right(
     right: RightKind,
     verdict: RightVerdict,
     message: impl Into<String>,
@@ -73,42 +73,42 @@ fn right(
     Right { right, verdict, message: message.into(), evidence: evidence.into() }
 }
 
-fn unknown(kind: RightKind, why: &Fact<impl Sized>) -> Right {
-    let why = match why {
+fn unknown_right(kind: RightKind, why: &Fact<impl Sized>) -> Right {
+    let reason = match why {
         Fact::Unavailable(why) => why.as_str(),
         _ => "not asked",
     };
-    right(kind, RightVerdict::Unknown, "not known", why)
+    new_right(kind, RightVerdict::Unknown, "not known", reason)
 }
 
-fn policy(subject: &Subject) -> (Right, Option<Obstacle>) {
+fn judge_policy(subject: &Subject) -> (Right, Option<Obstacle>) {
     use RightVerdict::{Granted, Limited, Refused, Unknown};
     let kind = RightKind::RealTimePolicy;
     let pid = subject.own.pid;
     let of_status = format!("/proc/{pid}/status, CapEff");
     let of_limits = format!("/proc/{pid}/limits, {RTPRIO}");
-    let capability = counts(subject, Capability::SysNice);
+    let capability = capability_counts(subject, Capability::SysNice);
     if capability == Fact::Known(true) {
-        return (right(kind, Granted, "every priority, by CAP_SYS_NICE", of_status), None);
+        return (new_right(kind, Granted, "every priority, by CAP_SYS_NICE", of_status), None);
     }
     let soft = subject.own.facts.soft_limit(RTPRIO);
     let granted = match soft {
         Fact::Known(None | Some(99..)) => {
-            right(kind, Granted, "every priority, by RLIMIT_RTPRIO", of_limits)
+            new_right(kind, Granted, "every priority, by RLIMIT_RTPRIO", of_limits)
         }
         Fact::Known(Some(0)) => match capability {
             Fact::Known(_) => {
                 let obstacle = no_priority(subject, &of_limits);
-                let refused = right(kind, Refused, &*obstacle.message, &*obstacle.evidence);
+                let refused = new_right(kind, Refused, &*obstacle.message, &*obstacle.evidence);
                 return (refused, Some(obstacle));
             }
-            ref other => unknown(kind, other),
+            ref other => unknown_right(kind, other),
         },
         Fact::Known(Some(top)) => {
             let message = format!("priorities up to {top}, by RLIMIT_RTPRIO");
-            right(kind, Limited, message, format_evidence(&of_limits, top))
+            new_right(kind, Limited, message, format_evidence(&of_limits, top))
         }
-        ref other => Right { verdict: Unknown, ..unknown(kind, other) },
+        ref other => Right { verdict: Unknown, ..unknown_right(kind, other) },
     };
     (granted, None)
 }
@@ -126,7 +126,7 @@ fn no_priority(subject: &Subject, of_limits: &str) -> Obstacle {
             evidence: format!("/proc/{pid}/uid_map is not the whole range; {limit}"),
         };
     }
-    let hard = subject.own.facts.hard_limit(RTPRIO).known().copied().flatten();
+    let hard = subject.own.facts.hard_limit(RTPRIO).known_value().copied().flatten();
     let message = match hard {
         Some(top) if top > 0 => {
             format!(
@@ -138,21 +138,22 @@ fn no_priority(subject: &Subject, of_limits: &str) -> Obstacle {
     Obstacle { kind: ObstacleKind::Limit, message, evidence: limit }
 }
 
-fn memory(subject: &Subject) -> Right {
+fn judge_memory(subject: &Subject) -> Right {
     use RightVerdict::{Granted, Limited, Refused};
     let kind = RightKind::LockedMemory;
     let pid = subject.own.pid;
-    if counts(subject, Capability::IpcLock) == Fact::Known(true) {
+    if capability_counts(subject, Capability::IpcLock) == Fact::Known(true) {
         let evidence = format!("/proc/{pid}/status, CapEff");
-        return right(kind, Granted, "all memory, by CAP_IPC_LOCK", evidence);
+        return new_right(kind, Granted, "all memory, by CAP_IPC_LOCK", evidence);
     }
     let path = format!("/proc/{pid}/limits, {MEMLOCK}");
-    let mapped = status::kib(&subject.own.status, "VmSize").map(|kib| kib.saturating_mul(1024));
+    let mapped =
+        status::parse_kib(&subject.own.status, "VmSize").map(|kib| kib.saturating_mul(1024));
     match subject.own.facts.soft_limit(MEMLOCK) {
-        Fact::Known(None) => right(kind, Granted, "all memory, by RLIMIT_MEMLOCK", path),
+        Fact::Known(None) => new_right(kind, Granted, "all memory, by RLIMIT_MEMLOCK", path),
         Fact::Known(Some(0)) => {
             let message = "RLIMIT_MEMLOCK is 0: mlockall is refused (EPERM)";
-            right(kind, Refused, message, format_evidence(&path, 0))
+            new_right(kind, Refused, message, format_evidence(&path, 0))
         }
         Fact::Known(Some(limit)) => {
             let evidence = format_evidence(&path, limit);
@@ -161,38 +162,43 @@ fn memory(subject: &Subject) -> Right {
                     let size = MemorySize(limit);
                     let message =
                         format!("{size} of {mapped} mapped: mlockall is refused (ENOMEM)");
-                    right(kind, Refused, message, evidence)
+                    new_right(kind, Refused, message, evidence)
                 }
-                None => right(kind, Limited, format!("{}", MemorySize(limit)), evidence),
+                None => new_right(kind, Limited, format!("{}", MemorySize(limit)), evidence),
             }
         }
-        ref other => unknown(kind, other),
+        ref other => unknown_right(kind, other),
     }
 }
 
 /// RLIMIT_NICE holds 20 minus the lowest nice value (getrlimit(2)).
-fn nice(subject: &Subject) -> Right {
+fn judge_nice(subject: &Subject) -> Right {
     let kind = RightKind::Nice;
     let pid = subject.own.pid;
-    if counts(subject, Capability::SysNice) == Fact::Known(true) {
+    if capability_counts(subject, Capability::SysNice) == Fact::Known(true) {
         let evidence = format!("/proc/{pid}/status, CapEff");
-        return right(kind, RightVerdict::Granted, "every value, by CAP_SYS_NICE", evidence);
+        return new_right(kind, RightVerdict::Granted, "every value, by CAP_SYS_NICE", evidence);
     }
     let name = "Max nice priority";
     let path = format!("/proc/{pid}/limits, {name}");
     match subject.own.facts.soft_limit(name) {
         Fact::Known(None | Some(40..)) => {
-            right(kind, RightVerdict::Granted, "every value, by RLIMIT_NICE", path)
+            new_right(kind, RightVerdict::Granted, "every value, by RLIMIT_NICE", path)
         }
         Fact::Known(Some(limit @ 21..)) => {
-            let least = 20 - i64::try_from(limit).unwrap_or(40);
+            let lowest_nice = 20 - i64::try_from(limit).unwrap_or(40);
             let evidence = format_evidence(&path, limit);
-            right(kind, RightVerdict::Limited, format!("values from {least} on"), evidence)
+            new_right(
+                kind,
+                RightVerdict::Limited,
+                format!("values from {lowest_nice} on"),
+                evidence,
+            )
         }
         Fact::Known(Some(limit)) => {
             let message = "no value below 0";
-            right(kind, RightVerdict::Refused, message, format_evidence(&path, limit))
+            new_right(kind, RightVerdict::Refused, message, format_evidence(&path, limit))
         }
-        ref other => unknown(kind, other),
+        ref other => unknown_right(kind, other),
     }
 }

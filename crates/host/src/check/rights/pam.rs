@@ -16,28 +16,29 @@ pub(super) enum PamLimits {
 }
 
 impl PamLimits {
-    pub(super) fn of(files: &dyn Files, service: &str) -> PamLimits {
+    pub(super) fn from_service(files: &dyn Files, service: &str) -> PamLimits {
         // The name of a task may be any text.
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        let path = if service.chars().all(is_name) { find(files, service) } else { None };
+        let path = if service.chars().all(is_name) { find_file(files, service) } else { None };
         match path {
             None => PamLimits::NoFile,
-            Some(path) if calls(files, &path, MAX_DEPTH) => PamLimits::Called(path),
+            Some(path) if calls_pam_limits(files, &path, MAX_DEPTH) => PamLimits::Called(path),
             Some(path) => PamLimits::NotCalled(path),
         }
     }
 }
 
-fn find(files: &dyn Files, service: &str) -> Option<String> {
+fn find_file(files: &dyn Files, service: &str) -> Option<String> {
     PLACES.iter().map(|place| format!("{place}/{service}")).find(|path| files.read(path).is_ok())
 }
 
 /// Whether a file, or one that it includes, has a line `session … pam_limits.so`.
-fn calls(files: &dyn Files, path: &str, depth: usize) -> bool {
+fn calls_pam_limits(files: &dyn Files, path: &str, depth: usize) -> bool {
     let text = files.read(path).unwrap_or_default();
     let included = |name: &str| {
         let name = name.rsplit('/').next().unwrap_or(name);
-        depth > 0 && find(files, name).is_some_and(|path| calls(files, &path, depth - 1))
+        depth > 0
+            && find_file(files, name).is_some_and(|path| calls_pam_limits(files, &path, depth - 1))
     };
     text.lines().any(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -31,34 +31,39 @@ impl ProcessSeen {
         let text = files.read(&path).map_err(|why| why.to_string())?;
         let stat = TaskStat::parse(&text).ok_or_else(|| format!("{path} is not readable"))?;
         let status = files.read(&format!("/proc/{pid}/status")).unwrap_or_default();
-        Ok(ProcessSeen { pid, stat, status, facts: ProcessFacts::of(files, &pid.to_string()) })
+        Ok(ProcessSeen {
+            pid,
+            stat,
+            status,
+            facts: ProcessFacts::from_process(files, &pid.to_string()),
+        })
     }
 
     /// Its effective user.
-    pub fn user(&self) -> Option<u32> {
-        status::field(&self.status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
+    pub fn effective_user(&self) -> Option<u32> {
+        status::find_field(&self.status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
     }
 
     /// Its groups, the first one included.
-    pub fn groups(&self) -> Vec<u32> {
+    pub(crate) fn group_ids(&self) -> Vec<u32> {
         let ids = |name: &str| {
-            let ids = status::field(&self.status, name).unwrap_or_default().split_whitespace();
+            let ids = status::find_field(&self.status, name).unwrap_or_default().split_whitespace();
             ids.filter_map(|id| id.parse().ok()).collect::<Vec<u32>>()
         };
         ids("Groups").into_iter().chain(ids("Gid")).collect()
     }
 
     /// A soft limit.
-    pub fn limit(&self, name: &str) -> Option<ProcessLimit> {
-        self.facts.soft_limit(name).known().copied()
+    pub(crate) fn soft_limit(&self, name: &str) -> Option<ProcessLimit> {
+        self.facts.soft_limit(name).known_value().copied()
     }
 
     pub(super) fn may_by_limit(&self) -> Option<bool> {
-        self.limit(RTPRIO).map(|limit| limit != Some(0))
+        self.soft_limit(RTPRIO).map(|limit| limit != Some(0))
     }
 
     pub(super) fn has_sys_nice(&self) -> Option<bool> {
-        self.facts.has(Capability::SysNice).known().copied()
+        self.facts.has_capability(Capability::SysNice).known_value().copied()
     }
 
     /// Name and number.
@@ -82,41 +87,43 @@ pub(super) struct Subject {
 
 impl Subject {
     pub fn read(files: &dyn Files, pid: u32) -> Result<Subject, String> {
-        let own = ProcessSeen::read(files, pid)?;
+        let own_process = ProcessSeen::read(files, pid)?;
         let mut ancestors: Vec<ProcessSeen> = Vec::new();
-        let mut next = own.stat.parent;
+        let mut next = own_process.stat.parent;
         while next > 0 && ancestors.len() < MAX_ANCESTORS {
             // The numbers of a hostile tree may run in a circle.
-            let known = next == pid || ancestors.iter().any(|one| one.pid == next);
-            let Some(one) = ProcessSeen::read(files, next).ok().filter(|_| !known) else { break };
+            let is_known = next == pid || ancestors.iter().any(|one| one.pid == next);
+            let Some(one) = ProcessSeen::read(files, next).ok().filter(|_| !is_known) else {
+                break;
+            };
             next = one.stat.parent;
             ancestors.push(one);
         }
         let groups = files.read(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let first_namespace = first_namespace(files, pid);
-        let session = own.stat.session;
+        let session = own_process.stat.session;
         let session_there = session == 0 || files.exists(&format!("/proc/{session}"));
-        Ok(Subject { own, ancestors, first_namespace, groups, session_there })
+        Ok(Subject { own: own_process, ancestors, first_namespace, groups, session_there })
     }
 
-    pub fn name(&self) -> &str {
+    pub fn process_name(&self) -> &str {
         &self.own.stat.name
     }
 
     /// Whether a seccomp filter is in force (proc_pid_status(5)).
     pub(super) fn has_filter(&self) -> bool {
-        status::field(&self.own.status, "Seccomp") == Some("2")
+        status::find_field(&self.own.status, "Seccomp") == Some("2")
     }
 
     /// An ancestor in the answer.
-    pub fn shown(of: &ProcessSeen) -> Ancestor {
+    pub(crate) fn describe_ancestor(of: &ProcessSeen) -> Ancestor {
         let limit = |name: &str| {
-            of.limit(name).map(|limit| limit.map_or("unlimited".to_owned(), |n| n.to_string()))
+            of.soft_limit(name).map(|limit| limit.map_or("unlimited".to_owned(), |n| n.to_string()))
         };
         Ancestor {
             process: of.pid,
             name: of.stat.name.clone(),
-            user: of.user(),
+            user: of.effective_user(),
             rtprio: limit(RTPRIO),
             memlock: limit(MEMLOCK),
             cap_sys_nice: of.has_sys_nice(),
@@ -125,7 +132,7 @@ impl Subject {
 }
 
 /// The threads of a process; those that end meanwhile are omitted.
-pub fn threads(files: &dyn Files, process: u32) -> Vec<ThreadScheduling> {
+pub fn list_threads(files: &dyn Files, process: u32) -> Vec<ThreadScheduling> {
     let directory = format!("/proc/{process}/task");
     let ids = files.list(&directory).unwrap_or_default();
     let mut ids: Vec<u32> = ids.iter().filter_map(|id| id.parse().ok()).collect();
@@ -133,7 +140,7 @@ pub fn threads(files: &dyn Files, process: u32) -> Vec<ThreadScheduling> {
     let read = |thread: u32| {
         let stat = TaskStat::parse(&files.read(&format!("{directory}/{thread}/stat")).ok()?)?;
         let TaskStat { name, nice, rt_priority, policy, .. } = stat;
-        let policy = attributes::policy(policy?)?;
+        let policy = attributes::policy_from_number(policy?)?;
         let priority = matches!(policy, Policy::Fifo | Policy::Rr).then_some(rt_priority);
         Some(ThreadScheduling { thread, name, policy, priority, nice })
     };

@@ -33,20 +33,20 @@ fn stat(pid: u32, name: &str, parent: u32, policy: u32) -> String {
 /// The tree of these processes on a kernel without groups' budgets; the first is asked about.
 fn tree(tasks: &[Task]) -> FakeFiles {
     let mut files = FakeFiles::new()
-        .with("/proc/sys/kernel/osrelease", "6.12.0")
-        .with("/boot/config-6.12.0", "CONFIG_HZ=250\n")
-        .with("/proc/sys/kernel/sched_rt_runtime_us", "950000")
-        .with("/proc/cmdline", "quiet")
-        .with("/proc/700/stat", &stat(700, "bash", 1, 0))
-        .with("/etc/passwd", "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n")
-        .with("/etc/group", "root:x:0:\nann:x:1000:\nrealtime:x:777:ann\n");
+        .with_file("/proc/sys/kernel/osrelease", "6.12.0")
+        .with_file("/boot/config-6.12.0", "CONFIG_HZ=250\n")
+        .with_file("/proc/sys/kernel/sched_rt_runtime_us", "950000")
+        .with_file("/proc/cmdline", "quiet")
+        .with_file("/proc/700/stat", &stat(700, "bash", 1, 0))
+        .with_file("/etc/passwd", "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n")
+        .with_file("/etc/group", "root:x:0:\nann:x:1000:\nrealtime:x:777:ann\n");
     for Task { pid, name, parent, user, rtprio, capabilities } in tasks {
         let at = |file: &str| format!("/proc/{pid}/{file}");
         let line = stat(*pid, name, *parent, 0);
         files = files
-            .with(&at("stat"), &line)
-            .with(&at(&format!("task/{pid}/stat")), &line)
-            .with(
+            .with_file(&at("stat"), &line)
+            .with_file(&at(&format!("task/{pid}/stat")), &line)
+            .with_file(
                 &at("status"),
                 &format!(
                     "Name:\t{name}\nUid:\t{user}\t{user}\t{user}\t{user}\nGid:\t{user}\t{user}\n\
@@ -54,7 +54,7 @@ fn tree(tasks: &[Task]) -> FakeFiles {
                      NoNewPrivs:\t0\nSeccomp:\t0\n"
                 ),
             )
-            .with(
+            .with_file(
                 &at("limits"),
                 &format!(
                     "Max locked memory         8388608              8388608              bytes\n\
@@ -62,8 +62,8 @@ fn tree(tasks: &[Task]) -> FakeFiles {
                      Max realtime priority     {rtprio}                    {rtprio}\n"
                 ),
             )
-            .with(&at("uid_map"), "         0          0 4294967295\n")
-            .with(&at("cgroup"), "0::/user.slice/user-1000.slice/session-3.scope\n");
+            .with_file(&at("uid_map"), "         0          0 4294967295\n")
+            .with_file(&at("cgroup"), "0::/user.slice/user-1000.slice/session-3.scope\n");
     }
     files
 }
@@ -79,7 +79,7 @@ fn login(by: &'static str) -> [Task; 4] {
 }
 
 fn of(files: &FakeFiles) -> RightsAnswer {
-    answer(files, 900, None).expect("it is there")
+    answer_rights(files, 900, None).expect("it is there")
 }
 
 /// Verdict, obstacles, way and remedy, for a comparison.
@@ -107,9 +107,9 @@ const LIMITS: &str = "session required pam_limits.so\n";
 #[test]
 fn a_login_without_pam_limits_is_named_with_one_that_calls_it() {
     let files = tree(&login("tailscaled"))
-        .with(GRANT.0, GRANT.1)
-        .with("/etc/pam.d/sshd", "@include common-session\n")
-        .with("/etc/pam.d/common-session", LIMITS);
+        .with_file(GRANT.0, GRANT.1)
+        .with_file("/etc/pam.d/sshd", "@include common-session\n")
+        .with_file("/etc/pam.d/common-session", LIMITS);
     insta::assert_snapshot!(shown(&files), @"
     Refused by Limit: RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE
     Login tailscaled: this login came through tailscaled, which does not call pam_limits; sshd's would; so `@realtime - rtprio 99` of /etc/security/limits.d/rt.conf does not apply
@@ -122,26 +122,26 @@ fn a_login_without_pam_limits_is_named_with_one_that_calls_it() {
 
 #[test]
 fn a_login_that_reads_the_limits_lacks_a_line_or_the_group() {
-    let files = tree(&login("sshd-session")).with("/etc/pam.d/sshd", LIMITS);
+    let files = tree(&login("sshd-session")).with_file("/etc/pam.d/sshd", LIMITS);
     insta::assert_snapshot!(shown(&files), @"
     Refused by Limit: RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE
     Login sshd-session: this login came through sshd-session, which calls pam_limits; no line of /etc/security/limits.conf or limits.d grants rtprio
     -> echo 'ann - rtprio 99' > /etc/security/limits.d/realtime.conf, and log in again
     ");
-    let other = files.clone().with(GRANT.0, "@audio - rtprio 95\n");
+    let other = files.clone().with_file(GRANT.0, "@audio - rtprio 95\n");
     insta::assert_snapshot!(shown(&other), @"
     Refused by Limit: RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE
     Login sshd-session: this login came through sshd-session, which calls pam_limits; `@audio - rtprio 95` of /etc/security/limits.d/rt.conf does not name ann
     -> echo 'ann - rtprio 99' > /etc/security/limits.d/realtime.conf, and log in again
     ");
     let status = "Uid:\t1000\t1000\nGid:\t1000\nGroups:\t1000\nCapEff:\t0\nSeccomp:\t0\n";
-    let new = files.clone().with(GRANT.0, GRANT.1).with("/proc/900/status", status);
+    let new = files.clone().with_file(GRANT.0, GRANT.1).with_file("/proc/900/status", status);
     insta::assert_snapshot!(shown(&new), @"
     Refused by Limit: RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE
     Login sshd-session: this login came through sshd-session, which calls pam_limits; ann joined the group of `@realtime - rtprio 99` (/etc/security/limits.d/rt.conf) after this login
     -> log out of all sessions, and in again
     ");
-    let without = files.with("/etc/ssh/sshd_config", "Port 22\n");
+    let without = files.with_file("/etc/ssh/sshd_config", "Port 22\n");
     assert!(of(&without).message.contains("RLIMIT_RTPRIO is 0"));
     assert!(of(&without).way.message.contains("UsePAM"), "{:?}", of(&without).way);
 }
@@ -152,15 +152,15 @@ fn a_unit_needs_a_setting_of_its_own() {
     let group = "0::/system.slice/robot.service\n";
     let path = "/etc/systemd/system/robot.service";
     let files = tree(&tasks())
-        .with(GRANT.0, GRANT.1)
-        .with("/proc/900/cgroup", group)
-        .with(path, "[Service]\nUser=ann\nExecStart=/usr/bin/robot\n");
+        .with_file(GRANT.0, GRANT.1)
+        .with_file("/proc/900/cgroup", group)
+        .with_file(path, "[Service]\nUser=ann\nExecStart=/usr/bin/robot\n");
     insta::assert_snapshot!(shown(&files), @"
     Refused by Limit: RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE
     Unit robot.service: `@realtime - rtprio 99` of /etc/security/limits.d/rt.conf does not reach it: only PAM, at a login, reads that; robot.service has no LimitRTPRIO=
     -> systemctl edit robot.service, with [Service] LimitRTPRIO=99 and LimitMEMLOCK=infinity; systemctl restart robot.service
     ");
-    let granted = files.with(&format!("{path}.d/rt.conf"), "[Service]\nLimitRTPRIO=99\n");
+    let granted = files.with_file(&format!("{path}.d/rt.conf"), "[Service]\nLimitRTPRIO=99\n");
     insta::assert_snapshot!(shown(&granted), @"
     Refused by Limit: RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE
     Unit robot.service: /etc/systemd/system/robot.service.d/rt.conf has LimitRTPRIO=99, and its process 900 has 0: it was started before, or lowered it itself
@@ -172,21 +172,21 @@ fn a_unit_needs_a_setting_of_its_own() {
 fn capabilities_of_a_user_namespace_do_not_count() {
     let mut tasks = login("sshd");
     tasks[0].capabilities = ROOT_CAPABILITIES;
-    let files = tree(&tasks).with("/proc/900/uid_map", "         0       1000          1\n");
+    let files = tree(&tasks).with_file("/proc/900/uid_map", "         0       1000          1\n");
     insta::assert_snapshot!(shown(&files), @"
     Refused by UserNamespace: it is in a user namespace: its CAP_SYS_NICE does not count for the scheduler, and RLIMIT_RTPRIO is 0
     Started -: its user namespace was entered with RLIMIT_RTPRIO 0, and capabilities within do not count
     -> raise the limit before the namespace is entered: prlimit --rtprio=99 unshare … (as root), or start the program outside of it
     ");
     let limit = "Max realtime priority     10                   10\n";
-    let answer = of(&files.with("/proc/900/limits", limit));
+    let answer = of(&files.with_file("/proc/900/limits", limit));
     assert_eq!(answer.verdict, RightsVerdict::Allowed, "the limit counts there: {answer:?}");
 }
 
 #[test]
 fn a_container_gets_it_when_it_is_started() {
     let files = tree(&login("conmon"));
-    let with = |group: &str| shown(&files.clone().with("/proc/900/cgroup", group));
+    let with = |group: &str| shown(&files.clone().with_file("/proc/900/cgroup", group));
     insta::assert_snapshot!(with("0::/machine.slice/libpod-7d1f.scope/container\n"), @"
     Refused by Limit: RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE
     Container podman: podman gives a container neither the capability nor the limit by default
@@ -204,20 +204,20 @@ fn a_group_without_a_budget_refuses_whoever_has_the_right() {
     let mut tasks = login("sshd");
     tasks[0].rtprio = "99";
     let files = tree(&tasks)
-        .with("/boot/config-6.12.0", "CONFIG_RT_GROUP_SCHED=y\n")
-        .with("/proc/self/mounts", "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n")
-        .with("/proc/900/cgroup", "3:cpu:/lab/robot\n")
-        .with("/sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000")
-        .with("/sys/fs/cgroup/cpu/lab/cpu.rt_runtime_us", "0")
-        .with("/sys/fs/cgroup/cpu/lab/robot/cpu.rt_runtime_us", "0");
+        .with_file("/boot/config-6.12.0", "CONFIG_RT_GROUP_SCHED=y\n")
+        .with_file("/proc/self/mounts", "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n")
+        .with_file("/proc/900/cgroup", "3:cpu:/lab/robot\n")
+        .with_file("/sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000")
+        .with_file("/sys/fs/cgroup/cpu/lab/cpu.rt_runtime_us", "0")
+        .with_file("/sys/fs/cgroup/cpu/lab/robot/cpu.rt_runtime_us", "0");
     insta::assert_snapshot!(shown(&files), @"
     Refused by GroupBudget: its control group has no real-time budget: a new one has none
     Login sshd: the budget is to be granted by the group (/sys/fs/cgroup/cpu/lab/robot/cpu.rt_runtime_us is `0`)
     -> echo 100000 > /sys/fs/cgroup/cpu/lab/cpu.rt_runtime_us; echo 100000 > /sys/fs/cgroup/cpu/lab/robot/cpu.rt_runtime_us
     ");
-    let granted = files.clone().with("/sys/fs/cgroup/cpu/lab/robot/cpu.rt_runtime_us", "1000");
+    let granted = files.clone().with_file("/sys/fs/cgroup/cpu/lab/robot/cpu.rt_runtime_us", "1000");
     assert_eq!(of(&granted).verdict, RightsVerdict::Allowed);
-    let off = files.with("/proc/sys/kernel/sched_rt_runtime_us", "-1");
+    let off = files.with_file("/proc/sys/kernel/sched_rt_runtime_us", "-1");
     assert_eq!(of(&off).verdict, RightsVerdict::Allowed, "no group's is asked for");
 }
 
@@ -228,9 +228,9 @@ fn a_filter_shows_as_a_refusal_without_an_entry() {
     let status = "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\nSeccomp:\t2\n";
     let unit = "/usr/lib/systemd/system/robot.service";
     let files = tree(&tasks)
-        .with("/proc/900/status", status)
-        .with("/proc/900/cgroup", "0::/system.slice/robot.service\n")
-        .with(unit, "[Service]\nRestrictRealtime=yes\n");
+        .with_file("/proc/900/status", status)
+        .with_file("/proc/900/cgroup", "0::/system.slice/robot.service\n")
+        .with_file(unit, "[Service]\nRestrictRealtime=yes\n");
     let call = RefusedCall {
         thread: 900,
         call: "sched_setscheduler".into(),
@@ -239,7 +239,7 @@ fn a_filter_shows_as_a_refusal_without_an_entry() {
         without_entry: true,
         times: 1,
     };
-    let seen = answer(&files, 900, Some(vec![call.clone()])).expect("it is there");
+    let seen = answer_rights(&files, 900, Some(vec![call.clone()])).expect("it is there");
     insta::assert_snapshot!(shown_of(&seen), @"
     Refused by Seccomp: sched_setscheduler(SCHED_FIFO) was refused (EPERM): a seccomp filter refuses sched_setscheduler: the call ends before it begins
     Unit robot.service: its unit installs the filter: /usr/lib/systemd/system/robot.service: RestrictRealtime=yes
@@ -248,7 +248,8 @@ fn a_filter_shows_as_a_refusal_without_an_entry() {
     // The filter alone is no proof, and a refusal with an entry is none of it.
     assert_eq!(of(&files).verdict, RightsVerdict::Allowed);
     assert!(of(&files).message.contains("/proc does not show"), "{}", of(&files).message);
-    let entered = answer(&files, 900, Some(vec![RefusedCall { without_entry: false, ..call }]));
+    let entered =
+        answer_rights(&files, 900, Some(vec![RefusedCall { without_entry: false, ..call }]));
     assert_eq!(entered.expect("it is there").verdict, RightsVerdict::Unknown);
 }
 
@@ -258,7 +259,7 @@ fn a_user_changed_within_a_session_is_no_login() {
     let mut tasks = login("sshd");
     tasks[1].user = 0;
     tasks[1].capabilities = ROOT_CAPABILITIES;
-    let files = tree(&tasks).with("/etc/pam.d/sshd", LIMITS);
+    let files = tree(&tasks).with_file("/etc/pam.d/sshd", LIMITS);
     insta::assert_snapshot!(shown(&files), @"
     Refused by Limit: RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE
     Started loop: loop (900), started by bash (700), gave up CAP_SYS_NICE and its user from 0 to 1000: no login did that
@@ -266,7 +267,7 @@ fn a_user_changed_within_a_session_is_no_login() {
     ");
     // An unknown daemon that begins a session for another user is a login.
     let session = stat(600, "ttyd", 1, 0).replace(" 700 700 ", " 600 600 ");
-    let files = tree(&login("ttyd")).with("/proc/600/stat", &session);
+    let files = tree(&login("ttyd")).with_file("/proc/600/stat", &session);
     assert_eq!(of(&files).way.through.as_deref(), Some("ttyd"));
     // In the same session, it has changed its user.
     assert!(of(&tree(&login("robotd"))).way.message.contains("started by robotd (600)"));
@@ -286,8 +287,9 @@ fn refused_memory_is_not_explained_by_the_limit_on_priorities() {
     };
     let calls =
         [of("mlockall", "ENOMEM"), of("setpriority", "EACCES"), of("sched_setattr", "EPERM")];
-    let seen = answer(&files, 900, Some(calls.to_vec())).expect("it is there");
-    let why = |call: &RefusedCall| seen.refuses(call).map(|(message, _)| message.to_owned());
+    let seen = answer_rights(&files, 900, Some(calls.to_vec())).expect("it is there");
+    let why =
+        |call: &RefusedCall| seen.obstacle_of_call(call).map(|(message, _)| message.to_owned());
     let why: Vec<String> = calls.iter().map(|call| why(call).expect("refused")).collect();
     assert_eq!(why[0], "8 MiB of 19 MiB mapped: mlockall is refused (ENOMEM)");
     assert_eq!(why[1], "no value below 0");
@@ -296,7 +298,7 @@ fn refused_memory_is_not_explained_by_the_limit_on_priorities() {
     // A program without the right to lock memory alone.
     let mut tasks = login("sshd");
     tasks[0].rtprio = "99";
-    let seen = answer(&tree(&tasks), 900, Some(calls[..1].to_vec())).expect("it is there");
+    let seen = answer_rights(&tree(&tasks), 900, Some(calls[..1].to_vec())).expect("it is there");
     assert_eq!(seen.verdict, RightsVerdict::Allowed);
 }
 
@@ -314,8 +316,8 @@ fn what_was_lost_on_the_way_is_found_at_the_ancestor() {
 #[test]
 fn an_ancestor_that_is_gone_is_not_known() {
     let files = tree(&[task(900, "loop", 1, 1000), task(1, "systemd", 0, 0)])
-        .with("/proc/900/cgroup", "0::/\n")
-        .without("/proc/700");
+        .with_file("/proc/900/cgroup", "0::/\n")
+        .without_path("/proc/700");
     insta::assert_snapshot!(shown(&files), @"
     Refused by Limit: RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE
     Unknown -: process 700, which began its session, has ended: through what it came is not known
@@ -330,20 +332,20 @@ fn a_real_time_thread_and_one_that_may_be_are_not_refused() {
     let files = tree(&tasks);
     let allowed = of(&files);
     assert_eq!((allowed.verdict, allowed.remedy), (RightsVerdict::Allowed, None));
-    let fifo = files.with("/proc/900/task/901/stat", &stat(901, "worker", 700, 1));
+    let fifo = files.with_file("/proc/900/task/901/stat", &stat(901, "worker", 700, 1));
     assert_eq!(of(&fifo).verdict, RightsVerdict::RealTime);
     assert_eq!(of(&fifo).message, "real-time: 1 of 2 threads");
 }
 
 #[test]
 fn what_cannot_be_read_is_not_known() {
-    let files = tree(&login("sshd")).without("/proc/900/limits");
+    let files = tree(&login("sshd")).without_path("/proc/900/limits");
     assert_eq!(of(&files).verdict, RightsVerdict::Unknown);
     let mut tasks = login("sshd");
     tasks[0].capabilities = ROOT_CAPABILITIES;
-    let files = tree(&tasks).without("/proc/900/uid_map");
+    let files = tree(&tasks).without_path("/proc/900/uid_map");
     assert_eq!(of(&files).verdict, RightsVerdict::Unknown, "whose capabilities count is not known");
-    assert!(answer(&FakeFiles::new(), 900, None).is_err());
+    assert!(answer_rights(&FakeFiles::new(), 900, None).is_err());
 }
 
 proptest! {
@@ -353,7 +355,7 @@ proptest! {
         for path in ["/proc/900/limits", "/proc/900/cgroup", "/proc/900/uid_map", "/etc/passwd",
                      "/etc/group", GRANT.0, "/etc/pam.d/sshd", "/proc/900/status",
                      "/etc/ssh/sshd_config"] {
-            files = files.with(path, &format!("{text}\n{line}\n"));
+            files = files.with_file(path, &format!("{text}\n{line}\n"));
         }
         of(&files);
     }

@@ -1,6 +1,6 @@
 //! A systemd unit: the settings that grant or take rights (systemd.exec(5)).
 
-use crate::check::systemd::assignments;
+use crate::check::systemd::read_assignments;
 use crate::files::Files;
 
 const PLACES: [&str; 5] = [
@@ -26,10 +26,11 @@ impl Unit {
             rest.rsplit_once('.').map(|(_, kind)| format!("{stem}@.{kind}"))
         });
         let names: Vec<String> = [name.to_owned()].into_iter().chain(template).collect();
-        let all = || names.iter().flat_map(|name| PLACES.map(|place| format!("{place}/{name}")));
+        let unit_paths =
+            || names.iter().flat_map(|name| PLACES.map(|place| format!("{place}/{name}")));
         let mut paths: Vec<String> =
-            all().find(|path| files.read(path).is_ok()).into_iter().collect();
-        for directory in all().map(|path| format!("{path}.d")) {
+            unit_paths().find(|path| files.read(path).is_ok()).into_iter().collect();
+        for directory in unit_paths().map(|path| format!("{path}.d")) {
             let drop_ins = files.list(&directory).unwrap_or_default();
             let drop_ins = drop_ins.into_iter().filter(|name| name.ends_with(".conf"));
             paths.extend(drop_ins.take(MAX_DROP_INS).map(|name| format!("{directory}/{name}")));
@@ -39,22 +40,23 @@ impl Unit {
     }
 
     /// The last value of a setting of `[Service]`, and the file.
-    pub(super) fn value(&self, key: &str) -> Option<(String, &str)> {
-        let of = |(text, path): (&String, &String)| {
-            assignments(text, "Service", key).pop().map(|value| (value, path.clone()))
+    pub(super) fn last_value(&self, key: &str) -> Option<(String, &str)> {
+        let value_in_file = |(text, path): (&String, &String)| {
+            read_assignments(text, "Service", key).pop().map(|value| (value, path.clone()))
         };
-        let all: Vec<(String, String)> =
-            self.texts.iter().zip(&self.paths).filter_map(of).collect();
-        let (value, path) = all.last()?;
+        let found_values: Vec<(String, String)> =
+            self.texts.iter().zip(&self.paths).filter_map(value_in_file).collect();
+        let (value, path) = found_values.last()?;
         let path = self.paths.iter().find(|known| *known == path)?;
         Some((value.clone(), path))
     }
 
     /// A setting of the unit that installs a seccomp filter which refuses real-time policies.
-    pub(super) fn filter(&self) -> Option<String> {
-        let is_set = |key: &&str| self.value(key).is_some_and(|(value, _)| is_filter(key, &value));
+    pub(super) fn filter_setting(&self) -> Option<String> {
+        let is_set =
+            |key: &&str| self.last_value(key).is_some_and(|(value, _)| is_filter(key, &value));
         let key = ["RestrictRealtime", "SystemCallFilter"].into_iter().find(is_set)?;
-        let (value, path) = self.value(key)?;
+        let (value, path) = self.last_value(key)?;
         Some(format!("{path}: {key}={value}"))
     }
 }

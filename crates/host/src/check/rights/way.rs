@@ -23,29 +23,29 @@ impl WayFound {
         let (through, message) = (through.map(str::to_owned), message.into());
         WayFound { kind, through, message, evidence: Vec::new(), remedy: None }
     }
-    fn evidence(mut self, evidence: impl IntoIterator<Item = String>) -> WayFound {
+    fn with_evidence(mut self, evidence: impl IntoIterator<Item = String>) -> WayFound {
         self.evidence.extend(evidence);
         self
     }
-    fn remedy(mut self, remedy: impl Into<String>) -> WayFound {
+    fn with_remedy(mut self, remedy: impl Into<String>) -> WayFound {
         self.remedy = Some(remedy.into());
         self
     }
 
-    pub(super) fn shown(self) -> Way {
+    pub(super) fn into_way(self) -> Way {
         let WayFound { kind, through, message, evidence, .. } = self;
         Way { kind, through, message, evidence }
     }
 }
 
 /// The way, by what stands in it.
-pub(super) fn find(files: &dyn Files, subject: &Subject, obstacles: &[Obstacle]) -> WayFound {
+pub(super) fn find_way(files: &dyn Files, subject: &Subject, obstacles: &[Obstacle]) -> WayFound {
     let has = |kind: ObstacleKind| obstacles.iter().any(|obstacle| obstacle.kind == kind);
-    let entrance = Entrance::of(files, subject);
+    let entrance = Entrance::from_subject(files, subject);
     let limit = has(ObstacleKind::Limit) || has(ObstacleKind::UserNamespace);
-    let dropped = dropped(subject);
-    let mut way = match (&entrance, lost(subject)) {
-        _ if !limit => entrance.passed(),
+    let dropped = find_dropped_right(subject);
+    let mut way = match (&entrance, find_lost_limit(subject)) {
+        _ if !limit => entrance.granted_way(),
         (Entrance::Container(runtime), _) => in_container(*runtime, subject),
         (Entrance::Unit(name), _) => in_unit(files, name, subject),
         (_, Some((above, below))) => lost_between(above, below, subject),
@@ -114,7 +114,7 @@ impl Runtime {
     }
 
     /// Grants the right when the container is started.
-    fn grant(self) -> &'static str {
+    fn grant_command(self) -> &'static str {
         match self {
             Runtime::Podman => {
                 "podman run --cap-add=SYS_NICE --ulimit=rtprio=99 --ulimit=memlock=-1"
@@ -159,7 +159,7 @@ fn login_service(name: &str) -> Option<&'static str> {
 }
 
 impl Entrance {
-    fn of(files: &dyn Files, subject: &Subject) -> Entrance {
+    fn from_subject(files: &dyn Files, subject: &Subject) -> Entrance {
         let paths: Vec<&str> =
             subject.groups.lines().filter_map(|line| line.splitn(3, ':').nth(2)).collect();
         let named = |word: &str| paths.iter().any(|path| path.contains(word));
@@ -187,7 +187,7 @@ impl Entrance {
     }
 
     /// Nothing on the way is missing.
-    fn passed(&self) -> WayFound {
+    fn granted_way(&self) -> WayFound {
         let (kind, through) = match self {
             Entrance::Container(runtime) => (WayKind::Container, Some(runtime.name())),
             Entrance::Unit(name) => (WayKind::Unit, Some(name.as_str())),
@@ -208,9 +208,9 @@ impl Entrance {
 /// root, where this process does not, and that is of another session: a login begins one. A user
 /// changed within a session, as by setpriv(1), is no login.
 fn login_of(subject: &Subject) -> Option<&ProcessSeen> {
-    let user = subject.own.user()?;
+    let user = subject.own.effective_user()?;
     let begins = |one: &&ProcessSeen| {
-        let is_of_root = user != 0 && one.user() == Some(0);
+        let is_of_root = user != 0 && one.effective_user() == Some(0);
         let is_outside = one.stat.session != subject.own.stat.session;
         login_service(&one.stat.name).is_some() || is_of_root && is_outside
     };
@@ -218,7 +218,7 @@ fn login_of(subject: &Subject) -> Option<&ProcessSeen> {
 }
 
 /// The nearest ancestor whose limit allows what its child's does not.
-fn lost(subject: &Subject) -> Option<(&ProcessSeen, &ProcessSeen)> {
+fn find_lost_limit(subject: &Subject) -> Option<(&ProcessSeen, &ProcessSeen)> {
     let mut below = &subject.own;
     for above in &subject.ancestors {
         let has = |one: &ProcessSeen| one.may_by_limit();
@@ -232,11 +232,12 @@ fn lost(subject: &Subject) -> Option<(&ProcessSeen, &ProcessSeen)> {
 
 /// The nearest ancestor with CAP_SYS_NICE whose child has it no more, where no login is between it
 /// and the process.
-fn dropped(subject: &Subject) -> Option<(&ProcessSeen, &ProcessSeen)> {
+fn find_dropped_right(subject: &Subject) -> Option<(&ProcessSeen, &ProcessSeen)> {
     let login = login_of(subject).map(|one| one.pid);
-    let within = subject.ancestors.iter().take_while(|one| Some(one.pid) != login && one.pid != 1);
+    let inside_login =
+        subject.ancestors.iter().take_while(|one| Some(one.pid) != login && one.pid != 1);
     let mut below = &subject.own;
-    for above in within {
+    for above in inside_login {
         if above.has_sys_nice()? {
             return Some((above, below));
         }
@@ -246,8 +247,10 @@ fn dropped(subject: &Subject) -> Option<(&ProcessSeen, &ProcessSeen)> {
 }
 
 fn dropped_between(above: &ProcessSeen, below: &ProcessSeen, subject: &Subject) -> WayFound {
-    let user = |one: &ProcessSeen| one.user().map_or("not known".into(), |user| user.to_string());
-    let users = match above.user() == below.user() {
+    let user = |one: &ProcessSeen| {
+        one.effective_user().map_or("not known".into(), |user| user.to_string())
+    };
+    let users = match above.effective_user() == below.effective_user() {
         true => String::new(),
         false => format!(" and its user from {} to {}", user(above), user(below)),
     };
@@ -256,46 +259,49 @@ fn dropped_between(above: &ProcessSeen, below: &ProcessSeen, subject: &Subject) 
         format!("{to}, started by {from}, gave up CAP_SYS_NICE{users}: no login did that");
     let evidence = [above, below].map(|one| format!("/proc/{}/status, CapEff", one.pid));
     let name = &below.stat.name;
-    WayFound::new(WayKind::Started, Some(name), message).evidence(evidence).remedy(format!(
-        "start it so that the limit stays: prlimit --rtprio=99 COMMAND, as user 0; for this \
+    WayFound::new(WayKind::Started, Some(name), message).with_evidence(evidence).with_remedy(
+        format!(
+            "start it so that the limit stays: prlimit --rtprio=99 COMMAND, as user 0; for this \
          process: prlimit --pid {pid} --rtprio=99"
-    ))
+        ),
+    )
 }
 
 fn lost_between(above: &ProcessSeen, below: &ProcessSeen, subject: &Subject) -> WayFound {
-    let limit = above.limit(RTPRIO).flatten().map_or("unlimited".into(), |limit| limit.to_string());
+    let limit =
+        above.soft_limit(RTPRIO).flatten().map_or("unlimited".into(), |limit| limit.to_string());
     let message = format!(
         "it was lost between {} and {}: RLIMIT_RTPRIO is {limit} above and 0 below",
         above.label(),
         below.label()
     );
     let evidence = [above, below].map(|one| format!("/proc/{}/limits, {RTPRIO}", one.pid));
-    WayFound::new(WayKind::Started, Some(&below.stat.name), message).evidence(evidence).remedy(
-        format!(
+    WayFound::new(WayKind::Started, Some(&below.stat.name), message)
+        .with_evidence(evidence)
+        .with_remedy(format!(
             "start {} without lowering it (ulimit -r, prlimit, LimitRTPRIO=); for this process: \
              prlimit --pid {} --rtprio={limit}",
             below.stat.name, subject.own.pid
-        ),
-    )
+        ))
 }
 
 fn in_container(runtime: Runtime, subject: &Subject) -> WayFound {
     let name = runtime.name();
-    let message = match subject.first_namespace.known() {
+    let message = match subject.first_namespace.known_value() {
         Some(false) => format!(
             "{name} made a user namespace for it: capabilities of the container do not count for \
              the scheduler, and it got no limit"
         ),
         _ => format!("{name} gives a container neither the capability nor the limit by default"),
     };
-    let rootless = match subject.first_namespace.known() {
+    let rootless = match subject.first_namespace.known_value() {
         Some(false) => ", as a user whose own limit is as high (ulimit -Hr)",
         _ => "",
     };
     let group = subject.groups.lines().last().unwrap_or_default();
     WayFound::new(WayKind::Container, Some(name), message)
-        .evidence([format!("/proc/{}/cgroup has `{group}`", subject.own.pid)])
-        .remedy(format!("{}{rootless}", runtime.grant()))
+        .with_evidence([format!("/proc/{}/cgroup has `{group}`", subject.own.pid)])
+        .with_remedy(format!("{}{rootless}", runtime.grant_command()))
 }
 
 fn in_namespace(subject: &Subject) -> WayFound {
@@ -305,8 +311,8 @@ fn in_namespace(subject: &Subject) -> WayFound {
         None,
         "its user namespace was entered with RLIMIT_RTPRIO 0, and capabilities within do not count",
     )
-    .evidence([format!("/proc/{pid}/uid_map")])
-    .remedy(
+    .with_evidence([format!("/proc/{pid}/uid_map")])
+    .with_remedy(
         "raise the limit before the namespace is entered: prlimit --rtprio=99 unshare … (as root), \
          or start the program outside of it",
     )
@@ -314,8 +320,8 @@ fn in_namespace(subject: &Subject) -> WayFound {
 
 fn in_unit(files: &dyn Files, name: &str, subject: &Subject) -> WayFound {
     let unit = Unit::read(files, name);
-    let granted = unit.value("LimitRTPRIO");
-    let bounded = unit.value("CapabilityBoundingSet");
+    let granted = unit.last_value("LimitRTPRIO");
+    let bounded = unit.last_value("CapabilityBoundingSet");
     let only_pam = match find_grants(files, "rtprio", "1").first() {
         Some(Grant { path, line, .. }) => {
             format!("`{line}` of {path} does not reach it: only PAM, at a login, reads that; ")
@@ -335,7 +341,7 @@ fn in_unit(files: &dyn Files, name: &str, subject: &Subject) -> WayFound {
                 subject.own.pid
             );
             let restart = format!("systemctl daemon-reload && systemctl restart {name}");
-            return WayFound { message, ..begin }.evidence(files_of).remedy(restart);
+            return WayFound { message, ..begin }.with_evidence(files_of).with_remedy(restart);
         }
         (_, Some((value, path))) => format!(
             "{only_pam}{name} has no LimitRTPRIO=, and {path} takes CAP_SYS_NICE \
@@ -347,12 +353,12 @@ fn in_unit(files: &dyn Files, name: &str, subject: &Subject) -> WayFound {
         "systemctl edit {name}, with [Service] LimitRTPRIO=99 and LimitMEMLOCK=infinity; \
          systemctl restart {name}"
     );
-    WayFound { message, ..begin }.evidence(files_of).remedy(remedy)
+    WayFound { message, ..begin }.with_evidence(files_of).with_remedy(remedy)
 }
 
 fn in_user_manager(files: &dyn Files, manager: &str) -> WayFound {
     let unit = Unit::read(files, manager);
-    let message = match unit.value("LimitRTPRIO") {
+    let message = match unit.last_value("LimitRTPRIO") {
         Some((value, path)) => {
             format!("the user's service manager was started before {path} got LimitRTPRIO={value}")
         }
@@ -361,7 +367,8 @@ fn in_user_manager(files: &dyn Files, manager: &str) -> WayFound {
              starts has no more than itself, whatever the login has"
         ),
     };
-    WayFound::new(WayKind::UserManager, Some(manager), message).evidence(unit.paths).remedy(format!(
+    WayFound::new(WayKind::UserManager, Some(manager), message).with_evidence(unit.paths)
+        .with_remedy(format!(
         "systemctl edit {manager}, with [Service] LimitRTPRIO=99; log out of all sessions and in"
     ))
 }
@@ -371,29 +378,30 @@ const OTHERS: [&str; 3] = ["sshd", "login", "su"];
 
 fn in_login(files: &dyn Files, by: &str, subject: &Subject) -> WayFound {
     let service = login_service(by).unwrap_or(by);
-    let account = subject.own.user().map(|uid| Account::read(files, uid));
+    let account = subject.own.effective_user().map(|uid| Account::read(files, uid));
     let grants = find_grants(files, "rtprio", "1");
     let naming = account.as_ref().and_then(|account| {
         grants.iter().find_map(|grant| account.named_by(grant).map(|group| (grant, group)))
     });
     let begin = |message: String| WayFound::new(WayKind::Login, Some(by), message);
-    let way = match PamLimits::of(files, service) {
+    let way = match PamLimits::from_service(files, service) {
         PamLimits::Called(path) if service == "sshd" && !ssh_uses_pam(files) => {
             let message = "this login came through sshd, whose configuration has no `UsePAM yes`: \
                            it does not call pam_limits";
             begin(message.to_owned())
-                .evidence(["/etc/ssh/sshd_config".to_owned(), path])
-                .remedy("set `UsePAM yes` in /etc/ssh/sshd_config, restart sshd, log in again")
+                .with_evidence(["/etc/ssh/sshd_config".to_owned(), path])
+                .with_remedy("set `UsePAM yes` in /etc/ssh/sshd_config, restart sshd, log in again")
         }
         PamLimits::Called(path) => {
             let calls = format!("this login came through {by}, which calls pam_limits");
             return with_pam(begin, &calls, account.as_ref(), &grants, naming, subject)
-                .evidence([path]);
+                .with_evidence([path]);
         }
         other => {
             let mut message =
                 format!("this login came through {by}, which does not call pam_limits");
-            let calls = |name: &&&str| matches!(PamLimits::of(files, name), PamLimits::Called(_));
+            let calls =
+                |name: &&&str| matches!(PamLimits::from_service(files, name), PamLimits::Called(_));
             let instead = OTHERS.iter().filter(|name| **name != service).find(calls);
             if let Some(instead) = instead {
                 message += &format!("; {instead}'s would");
@@ -412,7 +420,7 @@ fn in_login(files: &dyn Files, by: &str, subject: &Subject) -> WayFound {
                     format!("as root: prlimit --pid {} --rtprio=99", subject.own.pid),
                 ),
             };
-            begin(message).evidence([evidence]).remedy(remedy)
+            begin(message).with_evidence([evidence]).with_remedy(remedy)
         }
     };
     match (naming, grants.first()) {
@@ -455,9 +463,9 @@ fn with_pam(
             }
         };
         let remedy = format!("echo '{who} - rtprio 99' > {CONF}, and log in again");
-        return begin(message).evidence(evidence).remedy(remedy);
+        return begin(message).with_evidence(evidence).with_remedy(remedy);
     };
-    let is_new = group.is_some_and(|gid| !subject.own.groups().contains(&gid));
+    let is_new = group.is_some_and(|gid| !subject.own.group_ids().contains(&gid));
     let message = match is_new {
         true => format!("{calls}; {who} joined the group of `{line}` ({path}) after this login"),
         false => format!(
@@ -465,7 +473,7 @@ fn with_pam(
              the limit was lowered by an ancestor that is gone"
         ),
     };
-    begin(message).evidence(evidence).remedy("log out of all sessions, and in again")
+    begin(message).with_evidence(evidence).with_remedy("log out of all sessions, and in again")
 }
 
 /// `UsePAM` is off unless it is set (sshd_config(5)); the first value counts.
@@ -504,7 +512,7 @@ fn in_other(entrance: &Entrance, files: &dyn Files, subject: &Subject) -> WayFou
     let evidence = evidence.map(|Grant { path, line, .. }| {
         format!("{path} has `{line}`, which only PAM reads, at a login")
     });
-    way.evidence(evidence).remedy(format!(
+    way.with_evidence(evidence).with_remedy(format!(
         "as root, for this process: prlimit --pid {} --rtprio=99; before it is started: prlimit \
          --rtprio=99 COMMAND",
         subject.own.pid
@@ -514,7 +522,7 @@ fn in_other(entrance: &Entrance, files: &dyn Files, subject: &Subject) -> WayFou
 /// The filter's place: the unit, the container, or the program itself.
 fn by_filter(way: &mut WayFound, files: &dyn Files, entrance: &Entrance) {
     let (message, remedy) = match entrance {
-        Entrance::Unit(name) => match Unit::read(files, name).filter() {
+        Entrance::Unit(name) => match Unit::read(files, name).filter_setting() {
             Some(setting) => (
                 format!("its unit installs the filter: {setting}"),
                 format!("systemctl edit {name}: unset that setting; systemctl restart {name}"),
@@ -530,7 +538,7 @@ fn by_filter(way: &mut WayFound, files: &dyn Files, entrance: &Entrance) {
         _ => ("the program, or what started it, installs the filter".to_owned(), own_filter()),
     };
     way.message = message;
-    way.remedy = Some(also(remedy, way.remedy.take()));
+    way.remedy = Some(join_both(remedy, way.remedy.take()));
 }
 
 fn own_filter() -> String {
@@ -556,11 +564,11 @@ fn by_budget(way: &mut WayFound, files: &dyn Files, subject: &Subject) {
         false => place,
     };
     way.evidence.push(group.evidence);
-    way.remedy = Some(also(remedy, way.remedy.take()));
+    way.remedy = Some(join_both(remedy, way.remedy.take()));
 }
 
 /// Both are needed.
-fn also(first: String, second: Option<String>) -> String {
+fn join_both(first: String, second: Option<String>) -> String {
     match second {
         Some(second) => format!("{first}; and {second}"),
         None => first,

@@ -1,7 +1,7 @@
 //! Clocks and timers.
 
 use super::{Rule, RuleGroup};
-use crate::check::context::{Context, known};
+use crate::check::context::{Context, require_known};
 use crate::check::outcome::*;
 
 pub(super) const RULES: &[Rule] = &[
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "Reading the HPET or the ACPI timer takes a microsecond or more and a system call \
               each time.",
         source: "Documentation/timers/timekeeping.rst",
-        evaluate: clocksource,
+        evaluate: check_clocksource,
     },
     Rule {
         id: "tsc-stability",
@@ -65,22 +65,23 @@ pub(super) const RULES: &[Rule] = &[
 fn high_resolution_timers(ctx: &Context) -> Conclusion {
     let tick = &ctx.environment.kernel.tick;
     let source = &tick.high_resolution_source;
-    let active = *known(&tick.high_resolution)?;
+    let active = *require_known(&tick.high_resolution)?;
     let switched_off = ctx
         .command_line()
         .ok()
-        .and_then(|line| line.value("highres"))
+        .and_then(|line| line.last_value("highres"))
         .filter(|value| is_no(value) && (!active || source != "/proc/timer_list"));
     match (active, switched_off) {
         (_, Some(value)) => {
-            bad("timers fire at ticks only", format!("/proc/cmdline has highres={value}")).fix(
-                Fix::by_hand(format!("remove `highres={value}` from the kernel's command line")),
-            )
+            bad_outcome("timers fire at ticks only", format!("/proc/cmdline has highres={value}"))
+                .with_fix(Fix::by_hand(format!(
+                    "remove `highres={value}` from the kernel's command line"
+                )))
         }
-        (true, None) => ok("timers have the resolution of the clock", source.to_string()),
-        (false, None) => bad("timers fire at ticks only", source.to_string()).fix(Fix::by_hand(
-            "boot a kernel with CONFIG_HIGH_RES_TIMERS and a stable clock source",
-        )),
+        (true, None) => ok_outcome("timers have the resolution of the clock", source.to_string()),
+        (false, None) => bad_outcome("timers fire at ticks only", source.to_string()).with_fix(
+            Fix::by_hand("boot a kernel with CONFIG_HIGH_RES_TIMERS and a stable clock source"),
+        ),
     }
     .conclude()
 }
@@ -99,32 +100,36 @@ fn is_no(value: &str) -> bool {
 /// Clock sources behind a slow bus.
 const SLOW: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"];
 
-fn clocksource(ctx: &Context) -> Conclusion {
+fn check_clocksource(ctx: &Context) -> Conclusion {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    let current = known(&ctx.environment.clock.current)?;
+    let current = require_known(&ctx.environment.clock.current)?;
     let tsc_is_there = ctx
         .environment
         .clock
         .available
-        .known()
+        .known_value()
         .is_some_and(|all| all.iter().any(|name| name == "tsc"));
     let slow = SLOW.contains(&current.as_str());
     let outcome = match (slow, current != "tsc" && tsc_is_there) {
-        (true, _) => {
-            bad(format!("reading the clock {current} is slow"), format_evidence(path, current))
-        }
-        (false, true) => advice(
+        (true, _) => bad_outcome(
+            format!("reading the clock {current} is slow"),
+            format_evidence(path, current),
+        ),
+        (false, true) => advice_outcome(
             format!("the clock source is {current}, although the processor's own is available"),
             format_evidence(path, current),
         ),
         (false, false) => {
-            return ok(format!("the clock source is {current}"), format_evidence(path, current))
-                .conclude();
+            return ok_outcome(
+                format!("the clock source is {current}"),
+                format_evidence(path, current),
+            )
+            .conclude();
         }
     };
     match tsc_is_there {
-        true => outcome.fix(Fix::write(path, "tsc")),
-        false => outcome.fix(Fix::by_hand(
+        true => outcome.with_fix(Fix::write(path, "tsc")),
+        false => outcome.with_fix(Fix::by_hand(
             "see why the kernel refused the processor's counter: dmesg | grep -i clocksource",
         )),
     }
@@ -133,31 +138,36 @@ fn clocksource(ctx: &Context) -> Conclusion {
 
 fn tsc_stability(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
-    let tsc = known(&ctx.environment.machine.tsc)?;
+    let tsc = require_known(&ctx.environment.machine.tsc)?;
     match (tsc.constant, tsc.nonstop) {
-        (true, true) => ok(
+        (true, true) => ok_outcome(
             "the counter is constant and never stops",
             "/proc/cpuinfo has constant_tsc and nonstop_tsc",
         ),
-        (false, _) => warning(
+        (false, _) => warning_outcome(
             "the counter changes its rate with the CPU's frequency",
             "/proc/cpuinfo lacks constant_tsc",
         ),
-        (true, false) => {
-            warning("the counter stops in deep idle states", "/proc/cpuinfo lacks nonstop_tsc")
-                .fix_by(ctx.boot_parameter("processor.max_cstate", "1"))
-        }
+        (true, false) => warning_outcome(
+            "the counter stops in deep idle states",
+            "/proc/cpuinfo lacks nonstop_tsc",
+        )
+        .fix_by(ctx.boot_parameter("processor.max_cstate", "1")),
     }
     .conclude()
 }
 
 fn tsc_deadline_timer(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
-    match known(&ctx.environment.machine.tsc)?.deadline_timer {
-        true => ok("the timer has the TSC-deadline mode", "/proc/cpuinfo has tsc_deadline_timer"),
-        false => {
-            advice("the timer has no TSC-deadline mode", "/proc/cpuinfo lacks tsc_deadline_timer")
-        }
+    match require_known(&ctx.environment.machine.tsc)?.deadline_timer {
+        true => ok_outcome(
+            "the timer has the TSC-deadline mode",
+            "/proc/cpuinfo has tsc_deadline_timer",
+        ),
+        false => advice_outcome(
+            "the timer has no TSC-deadline mode",
+            "/proc/cpuinfo lacks tsc_deadline_timer",
+        ),
     }
     .conclude()
 }
@@ -165,18 +175,18 @@ fn tsc_deadline_timer(ctx: &Context) -> Conclusion {
 /// Devices that are not per CPU (drivers/clocksource, arch/x86/kernel/hpet.c, i8253.c).
 fn clock_event_device(ctx: &Context) -> Conclusion {
     let path = "/sys/devices/system/clockevents/clockevent0/current_device";
-    let device = known(&ctx.environment.kernel.tick.event_device)?;
+    let device = require_known(&ctx.environment.kernel.tick.event_device)?;
     if device.is_empty() {
-        return unknown(format!("{path} is empty")).conclude();
+        return unknown_outcome(format!("{path} is empty")).conclude();
     }
     let shared = ["hpet", "pit"].contains(&device.as_str());
     match shared {
-        false => ok(format!("the timer device is {device}"), format_evidence(path, device)),
-        true => warning(
+        false => ok_outcome(format!("the timer device is {device}"), format_evidence(path, device)),
+        true => warning_outcome(
             format!("the timer device {device} is slow and shared"),
             format_evidence(path, device),
         )
-        .fix(Fix::by_hand(
+        .with_fix(Fix::by_hand(
             "remove `nolapic`, `noapic` and `nolapic_timer` from the kernel's command line",
         )),
     }
@@ -188,22 +198,21 @@ fn clock_event_device(ctx: &Context) -> Conclusion {
 /// then move from nohz_full CPUs to the housekeeping ones (kernel/sched/core.c,
 /// get_nohz_timer_target). Neither is advised there.
 fn timer_migration(ctx: &Context) -> Conclusion {
-    ctx.dedicated()?;
+    ctx.dedicated_cpus()?;
     let path = "/proc/sys/kernel/timer_migration";
     let value = ctx.number_of(path, "NO_HZ_COMMON")?;
     let evidence = format_evidence(path, value);
     let real_time = ctx.environment.kernel.is_real_time() == Some(true);
-    let both = "vendors disagree for PREEMPT_RT: 0 (TuneD's cpu-partitioning, Ubuntu) keeps timers \
-                on the CPU that set them, 1 (Red Hat's RAN reference) moves them from nohz_full \
-                CPUs to housekeeping CPUs";
+    let disagreement = "vendors disagree for PREEMPT_RT: 0 (TuneD's cpu-partitioning, Ubuntu) \
+                keeps timers on the CPU that set them, 1 (Red Hat's RAN reference) moves them \
+                from nohz_full CPUs to housekeeping CPUs";
     match (value, real_time) {
-        (0, false) => ok("timers do not migrate", evidence),
-        (0, true) => ok(format!("timers do not migrate; {both}"), evidence),
-        (_, false) => {
-            advice("timers of idle CPUs migrate to busy ones", evidence).fix(Fix::write(path, "0"))
-        }
-        (_, true) => advice(format!("timers migrate; {both}"), evidence)
-            .fix(Fix::by_hand(format!("measure with both: echo 0 > {path}; echo 1 > {path}"))),
+        (0, false) => ok_outcome("timers do not migrate", evidence),
+        (0, true) => ok_outcome(format!("timers do not migrate; {disagreement}"), evidence),
+        (_, false) => advice_outcome("timers of idle CPUs migrate to busy ones", evidence)
+            .with_fix(Fix::write(path, "0")),
+        (_, true) => advice_outcome(format!("timers migrate; {disagreement}"), evidence)
+            .with_fix(Fix::by_hand(format!("measure with both: echo 0 > {path}; echo 1 > {path}"))),
     }
     .conclude()
 }

@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[
         evaluate: |ctx| {
             built_with(
                 ctx,
-                bad,
+                bad_outcome,
                 &[
                     "LOCKDEP",
                     "PROVE_LOCKING",
@@ -35,7 +35,9 @@ pub(super) const RULES: &[Rule] = &[
         title: "the kernel is built without sanitizers and coverage",
         why: "They add code to every memory access or every branch.",
         source: "Documentation/dev-tools/kasan.rst, kcsan.rst, kcov.rst",
-        evaluate: |ctx| built_with(ctx, bad, &["KASAN", "KCSAN", "KMSAN", "KCOV", "GCOV_KERNEL"]),
+        evaluate: |ctx| {
+            built_with(ctx, bad_outcome, &["KASAN", "KCSAN", "KMSAN", "KCOV", "GCOV_KERNEL"])
+        },
     },
     Rule {
         id: "memory-debugging",
@@ -46,7 +48,7 @@ pub(super) const RULES: &[Rule] = &[
         evaluate: |ctx| {
             built_with(
                 ctx,
-                warning,
+                warning_outcome,
                 &["SLUB_DEBUG_ON", "DEBUG_OBJECTS", "DEBUG_KMEMLEAK", "DEBUG_VM"],
             )
         },
@@ -57,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         title: "the kernel is built without checks of preemption and sleeping",
         why: "Each use of per-CPU data and each function that may sleep is checked.",
         source: "lib/Kconfig.debug, DEBUG_PREEMPT and DEBUG_ATOMIC_SLEEP",
-        evaluate: |ctx| built_with(ctx, warning, &["DEBUG_PREEMPT", "DEBUG_ATOMIC_SLEEP"]),
+        evaluate: |ctx| built_with(ctx, warning_outcome, &["DEBUG_PREEMPT", "DEBUG_ATOMIC_SLEEP"]),
     },
     Rule {
         id: "irqsoff-tracers-built",
@@ -65,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
         title: "the kernel is built without the irqsoff and preemptoff tracers",
         why: "Even if they are not used, each change of the interrupt flag calls a function.",
         source: "kernel/trace/Kconfig, IRQSOFF_TRACER",
-        evaluate: |ctx| built_with(ctx, advice, &["IRQSOFF_TRACER", "PREEMPT_TRACER"]),
+        evaluate: |ctx| built_with(ctx, advice_outcome, &["IRQSOFF_TRACER", "PREEMPT_TRACER"]),
     },
     Rule {
         id: "current-tracer",
@@ -105,14 +107,14 @@ pub(super) const RULES: &[Rule] = &[
 type Judge = fn(String, String) -> CheckOutcome;
 
 fn built_with(ctx: &Context, judge: Judge, options: &[&str]) -> Conclusion {
-    let config = ctx.config()?;
+    let config = ctx.kernel_config()?;
     let on: Vec<String> = options
         .iter()
-        .filter(|option| config.has(option))
+        .filter(|option| config.has_option(option))
         .map(|option| format!("CONFIG_{option}"))
         .collect();
     if on.is_empty() {
-        return ok(
+        return ok_outcome(
             "none of these is built in",
             format!("{} sets none of CONFIG_{}", config.source.0, options.join(", ")),
         )
@@ -122,17 +124,16 @@ fn built_with(ctx: &Context, judge: Judge, options: &[&str]) -> Conclusion {
         format!("the kernel is built with {}", join_some(&on)),
         format!("{} sets them", config.source.0),
     )
-    .fix(Fix::by_hand("boot a kernel that is built without them"))
+    .with_fix(Fix::by_hand("boot a kernel that is built without them"))
     .conclude()
 }
 
 fn stack_tracer(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/stack_tracer_enabled";
     match ctx.number_of(path, "STACK_TRACER")? {
-        0 => ok("the stack tracer is off", format_evidence(path, 0)),
-        on => {
-            warning("the stack tracer is on", format_evidence(path, on)).fix(Fix::write(path, "0"))
-        }
+        0 => ok_outcome("the stack tracer is off", format_evidence(path, 0)),
+        on => warning_outcome("the stack tracer is on", format_evidence(path, on))
+            .with_fix(Fix::write(path, "0")),
     }
     .conclude()
 }
@@ -140,41 +141,45 @@ fn stack_tracer(ctx: &Context) -> Conclusion {
 fn scheduler_statistics(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/sched_schedstats";
     match ctx.number_of(path, "SCHEDSTATS")? {
-        0 => ok("scheduler statistics are off", format_evidence(path, 0)),
-        on => advice("scheduler statistics are counted", format_evidence(path, on))
-            .fix(Fix::write(path, "0")),
+        0 => ok_outcome("scheduler statistics are off", format_evidence(path, 0)),
+        on => advice_outcome("scheduler statistics are counted", format_evidence(path, on))
+            .with_fix(Fix::write(path, "0")),
     }
     .conclude()
 }
 
 fn current_tracer(ctx: &Context) -> Conclusion {
-    let (path, tracer) = ctx.tracefs("current_tracer")?;
+    let (path, tracer) = ctx.read_tracefs("current_tracer")?;
     if tracer == "nop" {
-        return ok("no tracer is enabled", format_evidence(&path, tracer)).conclude();
+        return ok_outcome("no tracer is enabled", format_evidence(&path, tracer)).conclude();
     }
     if tracer.is_empty() {
-        return unknown(format!("{path} is empty")).conclude();
+        return unknown_outcome(format!("{path} is empty")).conclude();
     }
-    let (switch, on) = ctx.tracefs("tracing_on")?;
+    let (switch, on) = ctx.read_tracefs("tracing_on")?;
     let evidence =
         format!("{}; {}", format_evidence(&path, &tracer), format_evidence(&switch, &on));
     let fix = Fix::write(path, "nop");
     // The hooks of a selected tracer take time even if the buffer is off.
     match on == "0" {
-        true => advice(format!("the tracer {tracer} is selected, but stopped"), evidence).fix(fix),
-        false => warning(format!("the tracer {tracer} is enabled"), evidence).fix(fix),
+        true => advice_outcome(format!("the tracer {tracer} is selected, but stopped"), evidence)
+            .with_fix(fix),
+        false => warning_outcome(format!("the tracer {tracer} is enabled"), evidence).with_fix(fix),
     }
     .conclude()
 }
 
 fn trace_events(ctx: &Context) -> Conclusion {
-    let (path, events) = ctx.tracefs("set_event")?;
+    let (path, events) = ctx.read_tracefs("set_event")?;
     let on: Vec<String> =
         events.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
     if on.is_empty() {
-        return ok("no trace event is enabled", format!("{path} is empty")).conclude();
+        return ok_outcome("no trace event is enabled", format!("{path} is empty")).conclude();
     }
-    advice(format!("{} trace events are enabled", on.len()), format!("{path}: {}", join_some(&on)))
-        .fix(Fix::by_hand(format!("echo > {path}")))
-        .conclude()
+    advice_outcome(
+        format!("{} trace events are enabled", on.len()),
+        format!("{path}: {}", join_some(&on)),
+    )
+    .with_fix(Fix::by_hand(format!("echo > {path}")))
+    .conclude()
 }

@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
         title: "unbound workqueues run on other CPUs",
         why: "Workers of unbound workqueues run on any CPU of this mask.",
         source: "Documentation/core-api/workqueue.rst, Affinity Scopes",
-        evaluate: workqueues,
+        evaluate: check_workqueues,
     },
     Rule {
         id: "writeback-workqueue",
@@ -101,23 +101,25 @@ const HUNG_TASK: i64 = 600;
 const QUIET: i64 = 5;
 
 fn mask_leaves_out(ctx: &Context, path: &str, work: &str) -> Conclusion {
-    let cpus = ctx.dedicated()?;
-    let text = ctx.setting(path)?;
-    let rest = ctx.housekeeping()?;
+    let cpus = ctx.dedicated_cpus()?;
+    let text = ctx.read_setting(path)?;
+    let rest = ctx.housekeeping_cpus()?;
     match as_mask(path, &text)?.intersection(cpus).is_empty() {
-        true => ok(format!("{work} runs on other CPUs"), format_evidence(path, text)),
-        false if rest.is_empty() => {
-            advice(format!("{work} may run on the real-time CPUs"), format_evidence(path, text))
-        }
-        false => {
-            advice(format!("{work} may run on the real-time CPUs"), format_evidence(path, text))
-                .fix(Fix::write(path, rest.to_mask()))
-        }
+        true => ok_outcome(format!("{work} runs on other CPUs"), format_evidence(path, text)),
+        false if rest.is_empty() => advice_outcome(
+            format!("{work} may run on the real-time CPUs"),
+            format_evidence(path, text),
+        ),
+        false => advice_outcome(
+            format!("{work} may run on the real-time CPUs"),
+            format_evidence(path, text),
+        )
+        .with_fix(Fix::write(path, rest.to_mask())),
     }
     .conclude()
 }
 
-fn workqueues(ctx: &Context) -> Conclusion {
+fn check_workqueues(ctx: &Context) -> Conclusion {
     mask_leaves_out(ctx, "/sys/devices/virtual/workqueue/cpumask", "unbound work")
 }
 
@@ -128,53 +130,55 @@ fn writeback_workqueue(ctx: &Context) -> Conclusion {
 fn nmi_watchdog(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/nmi_watchdog";
     match ctx.number_of(path, "LOCKUP_DETECTOR")? {
-        0 => ok("the hard-lockup watchdog is off", format_evidence(path, 0)),
-        on => advice("every CPU gets the watchdog's interrupts", format_evidence(path, on))
-            .fix(Fix::write(path, "0")),
+        0 => ok_outcome("the hard-lockup watchdog is off", format_evidence(path, 0)),
+        on => advice_outcome("every CPU gets the watchdog's interrupts", format_evidence(path, on))
+            .with_fix(Fix::write(path, "0")),
     }
     .conclude()
 }
 
 fn soft_watchdog(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
+    let cpus = ctx.dedicated_cpus()?;
     let (switch, soft) = ("/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog");
     for path in [switch, soft] {
         if ctx.number_of(path, "LOCKUP_DETECTOR")? == 0 {
-            return ok("the soft-lockup watchdog is off", format_evidence(path, 0)).conclude();
+            return ok_outcome("the soft-lockup watchdog is off", format_evidence(path, 0))
+                .conclude();
         }
     }
     let path = "/proc/sys/kernel/watchdog_cpumask";
-    let text = ctx.setting(path)?;
-    let mask: CpuSet = text.parse().map_err(|why| unknown(format!("{path}: {why}")))?;
-    let rest = ctx.housekeeping()?;
+    let text = ctx.read_setting(path)?;
+    let mask: CpuSet = text.parse().map_err(|why| unknown_outcome(format!("{path}: {why}")))?;
+    let rest = ctx.housekeeping_cpus()?;
     let fix =
         if rest.is_empty() { Fix::write(switch, "0") } else { Fix::write(path, rest.to_string()) };
     match mask.intersection(cpus).is_empty() {
-        true => {
-            ok("the soft-lockup watchdog excludes the real-time CPUs", format_evidence(path, text))
-        }
-        false => advice(
+        true => ok_outcome(
+            "the soft-lockup watchdog excludes the real-time CPUs",
+            format_evidence(path, text),
+        ),
+        false => advice_outcome(
             "the soft-lockup watchdog runs on the real-time CPUs",
             format_evidence(path, text),
         )
-        .fix(fix),
+        .with_fix(fix),
     }
     .conclude()
 }
 
 fn hung_task_detector(ctx: &Context) -> Conclusion {
-    ctx.dedicated()?;
+    ctx.dedicated_cpus()?;
     let path = "/proc/sys/kernel/hung_task_timeout_secs";
     match ctx.number_of(path, "DETECT_HUNG_TASK")? {
-        0 => ok("the hung-task detector is off", format_evidence(path, 0)),
+        0 => ok_outcome("the hung-task detector is off", format_evidence(path, 0)),
         seconds if seconds >= HUNG_TASK => {
-            ok("the hung-task detector has a long timeout", format_evidence(path, seconds))
+            ok_outcome("the hung-task detector has a long timeout", format_evidence(path, seconds))
         }
-        seconds => advice(
+        seconds => advice_outcome(
             format!("the hung-task detector reports a task as hung after {seconds} s"),
             format_evidence(path, seconds),
         )
-        .fix(Fix::write(path, HUNG_TASK.to_string())),
+        .with_fix(Fix::write(path, HUNG_TASK.to_string())),
     }
     .conclude()
 }
@@ -184,47 +188,48 @@ fn machine_check_polling(ctx: &Context) -> Conclusion {
     let path = "/sys/devices/system/machinecheck/machinecheck0/check_interval";
     let text = ctx.unless_guest(ctx.setting_of(path, "X86_MCE"), "the state of the hardware")?;
     match text.as_str() {
-        "" => unknown(format!("{path} is empty")),
-        "0" => ok("nothing is polled", format_evidence(path, text)),
-        _ => advice("every CPU polls for errors", format_evidence(path, text))
-            .fix(Fix::write(path, "0")),
+        "" => unknown_outcome(format!("{path} is empty")),
+        "0" => ok_outcome("nothing is polled", format_evidence(path, text)),
+        _ => advice_outcome("every CPU polls for errors", format_evidence(path, text))
+            .with_fix(Fix::write(path, "0")),
     }
     .conclude()
 }
 
 fn vm_statistics(ctx: &Context) -> Conclusion {
-    ctx.dedicated()?;
+    ctx.dedicated_cpus()?;
     let path = "/proc/sys/vm/stat_interval";
-    match ctx.number(path)? {
+    match ctx.read_number(path)? {
         seconds if seconds >= STAT_INTERVAL => {
-            ok("vm statistics are updated rarely", format_evidence(path, seconds))
+            ok_outcome("vm statistics are updated rarely", format_evidence(path, seconds))
         }
-        seconds => advice(
+        seconds => advice_outcome(
             format!("every CPU folds its counters every {seconds} s"),
             format_evidence(path, seconds),
         )
-        .fix(Fix::write(path, STAT_INTERVAL.to_string())),
+        .with_fix(Fix::write(path, STAT_INTERVAL.to_string())),
     }
     .conclude()
 }
 
 fn console_messages(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/printk";
-    let text = ctx.setting(path)?;
+    let text = ctx.read_setting(path)?;
     let level: i64 = text
         .split_whitespace()
         .next()
         .and_then(|word| word.parse().ok())
-        .ok_or_else(|| unknown(format_evidence(path, &text)))?;
+        .ok_or_else(|| unknown_outcome(format_evidence(path, &text)))?;
     match level <= QUIET {
-        true => {
-            ok(format!("only messages below level {level} are shown"), format_evidence(path, text))
-        }
-        false => advice(
+        true => ok_outcome(
+            format!("only messages below level {level} are shown"),
+            format_evidence(path, text),
+        ),
+        false => advice_outcome(
             format!("messages below level {level} are shown, notices among them"),
             format_evidence(path, text),
         )
-        .fix(Fix::write(path, "4")),
+        .with_fix(Fix::write(path, "4")),
     }
     .conclude()
 }
@@ -238,21 +243,27 @@ fn serial_console(ctx: &Context) -> Conclusion {
         .map(str::to_owned)
         .collect();
     if serial.is_empty() {
-        return ok("no serial port is a console", format_evidence(path, active)).conclude();
+        return ok_outcome("no serial port is a console", format_evidence(path, active)).conclude();
     }
-    advice(format!("{} carries kernel messages", join_some(&serial)), format_evidence(path, active))
-        .fix(Fix::by_hand(
-            "remove `console=` of the serial port from the kernel's command line, or boot with \
+    advice_outcome(
+        format!("{} carries kernel messages", join_some(&serial)),
+        format_evidence(path, active),
+    )
+    .with_fix(Fix::by_hand(
+        "remove `console=` of the serial port from the kernel's command line, or boot with \
              `quiet`",
-        ))
-        .conclude()
+    ))
+    .conclude()
 }
 
 fn access_times(ctx: &Context) -> Conclusion {
     let mounts = ctx.read("/proc/self/mounts")?;
     let Some(mount) = super::super::cgroups::mount_of(&mounts, &ctx.output) else {
-        return unknown(format!("/proc/self/mounts has no mount that holds {}", ctx.output))
-            .conclude();
+        return unknown_outcome(format!(
+            "/proc/self/mounts has no mount that holds {}",
+            ctx.output
+        ))
+        .conclude();
     };
     let has = |option: &str| mount.options.split(',').any(|o| o == option);
     if ["tmpfs", "ramfs", "rootfs"].contains(&mount.kind.as_str()) {
@@ -266,15 +277,14 @@ fn access_times(ctx: &Context) -> Conclusion {
     );
     let remount = |option: &str| Fix::by_hand(format!("mount -o remount,{option} {}", mount.point));
     if has("sync") {
-        return warning("every write of the output waits for the disk", evidence)
-            .fix(remount("async"))
+        return warning_outcome("every write of the output waits for the disk", evidence)
+            .with_fix(remount("async"))
             .conclude();
     }
     match ["relatime", "noatime", "ro", "lazytime"].into_iter().any(has) {
-        true => ok("reading does not write each time", evidence),
-        false => {
-            advice("every read of a file writes its access time", evidence).fix(remount("noatime"))
-        }
+        true => ok_outcome("reading does not write each time", evidence),
+        false => advice_outcome("every read of a file writes its access time", evidence)
+            .with_fix(remount("noatime")),
     }
     .conclude()
 }

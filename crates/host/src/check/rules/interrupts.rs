@@ -1,7 +1,7 @@
 //! Interrupts and their CPUs.
 
 use super::{Rule, RuleGroup};
-use crate::check::context::{Context, as_mask, known};
+use crate::check::context::{Context, as_mask, require_known};
 use crate::check::irqbalance::Ban;
 use crate::check::outcome::*;
 use crate::check::tasks::CheckedTask;
@@ -51,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "It spreads interrupts over all CPUs but the banned ones, and overrides manual \
               settings; only where no ban is set, it leaves isolated and nohz_full CPUs out.",
         source: "irqbalance(1); cputree.c, setup_banned_cpus",
-        evaluate: irqbalance,
+        evaluate: check_irqbalance,
     },
     Rule {
         id: "irq-thread-priorities",
@@ -86,12 +86,14 @@ fn is_per_cpu(name: &str) -> bool {
 }
 
 fn interrupts_elsewhere(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
-    let interrupts = known(&ctx.environment.before.interrupts)?;
+    let cpus = ctx.dedicated_cpus()?;
+    let interrupts = require_known(&ctx.environment.before.interrupts)?;
     let (mut landing, mut writes, mut asked, mut silent) = (Vec::new(), Vec::new(), 0, 0);
-    let rest = ctx.housekeeping()?;
+    let rest = ctx.housekeeping_cpus()?;
     for line in interrupts.lines.iter().take(MAX_INTERRUPTS) {
-        let Some(irq) = line.number().filter(|_| !is_per_cpu(&line.name())) else { continue };
+        let Some(irq) = line.irq_number().filter(|_| !is_per_cpu(&line.requester_name())) else {
+            continue;
+        };
         // The effective affinity is the CPU that the controller really uses; kernels without it use
         // any allowed CPU.
         let (effective, wanted) = (
@@ -110,43 +112,51 @@ fn interrupts_elsewhere(ctx: &Context) -> Conclusion {
         };
         asked += 1;
         if !mask.intersection(cpus).is_empty() {
-            landing.push(format!("{irq} {}", line.name()));
+            landing.push(format!("{irq} {}", line.requester_name()));
             writes.push((wanted, rest.to_string()));
         }
     }
     if landing.is_empty() && (asked == 0 || silent > 0) {
-        return unknown(format!(
+        return unknown_outcome(format!(
             "{silent} interrupts have no readable /proc/irq/*/smp_affinity_list"
         ))
         .conclude();
     }
     if landing.is_empty() {
-        return ok(
+        return ok_outcome(
             "no device interrupt lands on the real-time CPUs",
             format!("{asked} files /proc/irq/*/effective_affinity_list"),
         )
         .conclude();
     }
     let message = format!("{} of {asked} interrupts land on the real-time CPUs", landing.len());
-    let outcome =
-        warning(message, format!("/proc/irq/*/effective_affinity_list: {}", join_some(&landing)));
-    if rest.is_empty() { Ok(outcome) } else { outcome.fix(Fix::writes(writes)).conclude() }
+    let outcome = warning_outcome(
+        message,
+        format!("/proc/irq/*/effective_affinity_list: {}", join_some(&landing)),
+    );
+    if rest.is_empty() {
+        Ok(outcome)
+    } else {
+        outcome.with_fix(Fix::from_writes(writes)).conclude()
+    }
 }
 
 fn default_irq_affinity(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
+    let cpus = ctx.dedicated_cpus()?;
     let path = "/proc/irq/default_smp_affinity";
-    let text = ctx.setting(path)?;
-    let rest = ctx.housekeeping()?;
+    let text = ctx.read_setting(path)?;
+    let rest = ctx.housekeeping_cpus()?;
     match as_mask(path, &text)?.intersection(cpus).is_empty() {
-        true => ok("new interrupts go to other CPUs", format_evidence(path, text)),
-        false if rest.is_empty() => {
-            advice("new interrupts may land on the real-time CPUs", format_evidence(path, text))
-        }
-        false => {
-            advice("new interrupts may land on the real-time CPUs", format_evidence(path, text))
-                .fix(Fix::write(path, rest.to_mask()))
-        }
+        true => ok_outcome("new interrupts go to other CPUs", format_evidence(path, text)),
+        false if rest.is_empty() => advice_outcome(
+            "new interrupts may land on the real-time CPUs",
+            format_evidence(path, text),
+        ),
+        false => advice_outcome(
+            "new interrupts may land on the real-time CPUs",
+            format_evidence(path, text),
+        )
+        .with_fix(Fix::write(path, rest.to_mask())),
     }
     .conclude()
 }
@@ -154,11 +164,11 @@ fn default_irq_affinity(ctx: &Context) -> Conclusion {
 /// The last one counts, and the kernel adds the boot CPU, which is the first (kernel/irq/irqdesc.c,
 /// irq_affinity_setup).
 fn irqaffinity_parameter(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
-    let rest = ctx.housekeeping()?;
+    let cpus = ctx.dedicated_cpus()?;
+    let rest = ctx.housekeeping_cpus()?;
     let fix = ctx.boot_parameter("irqaffinity", &rest.to_string()).filter(|_| !rest.is_empty());
-    let Some(asked) = ctx.command_line()?.value("irqaffinity") else {
-        return advice(
+    let Some(asked) = ctx.command_line()?.last_value("irqaffinity") else {
+        return advice_outcome(
             "interrupts of early drivers go anywhere",
             "/proc/cmdline has no irqaffinity=",
         )
@@ -167,18 +177,18 @@ fn irqaffinity_parameter(ctx: &Context) -> Conclusion {
     };
     let evidence = format!("/proc/cmdline has irqaffinity={asked}");
     match ctx.boot_list(&asked) {
-        BootList::Unknown(why) => unknown(format!("{evidence}: {why}")),
-        BootList::Refused(why) => warning(
+        BootList::Unknown(why) => unknown_outcome(format!("{evidence}: {why}")),
+        BootList::Refused(why) => warning_outcome(
             "irqaffinity= is not in force: this kernel cannot read its list",
             format!("{evidence}: {why}"),
         )
         .fix_by(fix),
         BootList::Cpus(set) => {
-            let boot: CpuSet = CpuSet::single(0);
+            let boot: CpuSet = CpuSet::from_cpu(0);
             let set = set.union(&boot);
             match set.intersection(cpus).is_empty() {
-                true => ok("irqaffinity= leaves the real-time CPUs out", evidence),
-                false => warning(
+                true => ok_outcome("irqaffinity= leaves the real-time CPUs out", evidence),
+                false => warning_outcome(
                     "irqaffinity= sends interrupts to the real-time CPUs",
                     format!("{evidence}, and the kernel adds CPU {boot}"),
                 )
@@ -192,37 +202,39 @@ fn irqaffinity_parameter(ctx: &Context) -> Conclusion {
 /// The rule `isolation-request` judges whether `isolcpus=` isolates; no file shows the CPUs in
 /// force for managed interrupts.
 fn managed_interrupts(ctx: &Context) -> Conclusion {
-    let values = ctx.command_line()?.values("isolcpus");
+    let values = ctx.command_line()?.values_of("isolcpus");
     if values.is_empty() {
         return not_applicable("isolcpus= is not used", "/proc/cmdline has no isolcpus=")
             .conclude();
     }
     let evidence = format!("/proc/cmdline has isolcpus={}", values.join(" isolcpus="));
-    if values.iter().any(|value| IsolCpus::read(value).has("managed_irq")) {
-        return ok("managed interrupts are kept off isolated CPUs", evidence).conclude();
+    if values.iter().any(|value| IsolCpus::read(value).has_flag("managed_irq")) {
+        return ok_outcome("managed interrupts are kept off isolated CPUs", evidence).conclude();
     }
-    let isolated = known(&ctx.environment.topology.isolated)?;
+    let isolated = require_known(&ctx.environment.topology.isolated)?;
     if isolated.is_empty() {
         let evidence = format!("{evidence}; /sys/devices/system/cpu/isolated is empty");
         return not_applicable("isolcpus= is not in force", evidence).conclude();
     }
-    let nohz = values.iter().any(|value| IsolCpus::read(value).has("nohz"));
+    let nohz = values.iter().any(|value| IsolCpus::read(value).has_flag("nohz"));
     let flags = if nohz { "nohz,managed_irq,domain" } else { "managed_irq,domain" };
-    advice("managed interrupts may land on isolated CPUs", evidence)
+    advice_outcome("managed interrupts may land on isolated CPUs", evidence)
         .fix_by(ctx.boot_parameter("isolcpus", &format!("{flags},{isolated}")))
         .conclude()
 }
 
 /// A ban replaces irqbalance's own detection.
-fn irqbalance(ctx: &Context) -> Conclusion {
-    let tasks = ctx.tasks()?;
+fn check_irqbalance(ctx: &Context) -> Conclusion {
+    let tasks = ctx.checked_tasks()?;
     let Some(task) = tasks.iter().find(|task| task.name == "irqbalance") else {
-        return ok("irqbalance does not run", "/proc/*/stat name no irqbalance").conclude();
+        return ok_outcome("irqbalance does not run", "/proc/*/stat name no irqbalance").conclude();
     };
-    let cpus = ctx.dedicated()?;
+    let cpus = ctx.dedicated_cpus()?;
     let ban = Ban::read(ctx.files(), task.pid);
     let empty = match &ban {
-        Ban::Unknown(why) => return unknown(format!("{} runs; {why}", task.label())).conclude(),
+        Ban::Unknown(why) => {
+            return unknown_outcome(format!("{} runs; {why}", task.label())).conclude();
+        }
         Ban::Cpus(banned, setting) => {
             let evidence = format!("{} runs; {setting}: CPUs `{banned}`", task.label());
             return leaves_out(ctx, cpus.is_subset(banned), evidence);
@@ -230,18 +242,18 @@ fn irqbalance(ctx: &Context) -> Conclusion {
         Ban::Empty(setting) => Some(setting),
         Ban::Detected => None,
     };
-    let isolated = known(&ctx.environment.topology.isolated)?;
+    let isolated = require_known(&ctx.environment.topology.isolated)?;
     // A kernel without NO_HZ_FULL has no such file, and irqbalance no such CPUs.
-    let full = ctx.environment.kernel.tick.nohz_full.known().cloned().unwrap_or_default();
+    let full = ctx.environment.kernel.tick.nohz_full.known_value().cloned().unwrap_or_default();
     let found = isolated.union(&full);
     let settings = empty.map_or("no ban is set".to_owned(), |setting| setting.clone());
     let evidence =
         format!("{} runs; {settings}; isolated or nohz_full are CPUs `{found}`", task.label());
     match (cpus.is_subset(&found), empty) {
         (true, Some(_)) => {
-            let why = "whether an empty value bans no CPU depends on irqbalance's version";
-            unknown(format!("{evidence}; {why}"))
-                .fix(Fix::by_hand("remove the empty line, and restart irqbalance"))
+            let reason = "whether an empty value bans no CPU depends on irqbalance's version";
+            unknown_outcome(format!("{evidence}; {reason}"))
+                .with_fix(Fix::by_hand("remove the empty line, and restart irqbalance"))
                 .conclude()
         }
         (left_out, _) => leaves_out(ctx, left_out, evidence),
@@ -250,7 +262,7 @@ fn irqbalance(ctx: &Context) -> Conclusion {
 
 fn leaves_out(ctx: &Context, all: bool, evidence: String) -> Conclusion {
     if all {
-        return ok("irqbalance leaves the real-time CPUs out", evidence).conclude();
+        return ok_outcome("irqbalance leaves the real-time CPUs out", evidence).conclude();
     }
     let ban = ctx.to_isolate().map_or(String::new(), |cpus| {
         format!(
@@ -258,14 +270,17 @@ fn leaves_out(ctx: &Context, all: bool, evidence: String) -> Conclusion {
              /etc/sysconfig/irqbalance) without IRQBALANCE_BANNED_CPUS, and restart it"
         )
     });
-    warning("irqbalance may send interrupts to the real-time CPUs", evidence)
-        .fix(Fix::by_hand(format!("systemctl disable --now irqbalance{ban}")))
+    warning_outcome("irqbalance may send interrupts to the real-time CPUs", evidence)
+        .with_fix(Fix::by_hand(format!("systemctl disable --now irqbalance{ban}")))
         .conclude()
 }
 
 fn irq_thread_priorities(ctx: &Context) -> Conclusion {
-    let threads: Vec<_> =
-        ctx.tasks()?.iter().filter(|task| task.kernel && task.name.starts_with("irq/")).collect();
+    let threads: Vec<_> = ctx
+        .checked_tasks()?
+        .iter()
+        .filter(|task| task.kernel && task.name.starts_with("irq/"))
+        .collect();
     if threads.is_empty() {
         return not_applicable("no interrupt has a thread", "/proc/*/stat name no irq/ thread")
             .conclude();
@@ -277,27 +292,27 @@ fn irq_thread_priorities(ctx: &Context) -> Conclusion {
         .map(|task| label(&task))
         .collect();
     if !high.is_empty() {
-        return warning(
+        return warning_outcome(
             format!("{} interrupt thread(s) run at {HIGHEST} or above", high.len()),
             join_some(&high),
         )
-        .fix(Fix::by_hand("chrt -f -p 50 PID"))
+        .with_fix(Fix::by_hand("chrt -f -p 50 PID"))
         .conclude();
     }
-    let none: Vec<String> =
+    let unprioritized: Vec<String> =
         threads.iter().filter(|task| task.rt_priority == 0).map(|task| label(&task)).collect();
-    if !none.is_empty() {
-        return warning(
-            format!("{} interrupt thread(s) have no real-time priority", none.len()),
-            join_some(&none),
+    if !unprioritized.is_empty() {
+        return warning_outcome(
+            format!("{} interrupt thread(s) have no real-time priority", unprioritized.len()),
+            join_some(&unprioritized),
         )
-        .fix(Fix::by_hand("chrt -f -p 50 PID"))
+        .with_fix(Fix::by_hand("chrt -f -p 50 PID"))
         .conclude();
     }
     let (low, top) = threads
         .iter()
         .fold((99, 1), |(low, top), t| (low.min(t.rt_priority), top.max(t.rt_priority)));
-    ok(
+    ok_outcome(
         format!("{} threads at priorities {low} to {top}", threads.len()),
         "/proc/*/stat of irq/ threads",
     )
@@ -305,10 +320,11 @@ fn irq_thread_priorities(ctx: &Context) -> Conclusion {
 }
 
 fn packet_steering(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
-    let rest = ctx.housekeeping()?;
+    let cpus = ctx.dedicated_cpus()?;
+    let rest = ctx.housekeeping_cpus()?;
     let (mut steered, mut writes, mut asked) = (Vec::new(), Vec::new(), 0);
-    let interfaces = ctx.files().list("/sys/class/net").map_err(|why| unknown(why.to_string()))?;
+    let interfaces =
+        ctx.files().list("/sys/class/net").map_err(|why| unknown_outcome(why.to_string()))?;
     for interface in interfaces {
         let queues = format!("/sys/class/net/{interface}/queues");
         for queue in ctx.files().list(&queues).unwrap_or_default().iter().take(MAX_QUEUES) {
@@ -319,7 +335,7 @@ fn packet_steering(ctx: &Context) -> Conclusion {
                 // Interfaces with one queue have no XPS mask and return ENOENT
                 // (net/core/net-sysfs.c).
                 Err(why) if why.is_missing() => continue,
-                Err(why) => return unknown(why.to_string()).conclude(),
+                Err(why) => return unknown_outcome(why.to_string()).conclude(),
             };
             asked += 1;
             if !as_mask(&path, &text)?.intersection(cpus).is_empty() {
@@ -336,15 +352,15 @@ fn packet_steering(ctx: &Context) -> Conclusion {
         .conclude();
     }
     match steered.is_empty() {
-        true => ok(
+        true => ok_outcome(
             "no network queue is steered to the real-time CPUs",
             format!("{asked} masks /sys/class/net/*/queues/*/{{rps,xps}}_cpus"),
         ),
-        false => advice(
+        false => advice_outcome(
             format!("{} network queues are steered to the real-time CPUs", steered.len()),
             join_some(&steered),
         )
-        .fix(Fix::writes(writes)),
+        .with_fix(Fix::from_writes(writes)),
     }
     .conclude()
 }

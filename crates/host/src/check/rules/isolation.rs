@@ -1,7 +1,7 @@
 //! Isolated CPUs.
 
 use super::{Rule, RuleGroup};
-use crate::check::context::{Chosen, Context, known, reason};
+use crate::check::context::{Chosen, Context, require_known, unknown_reason};
 use crate::check::outcome::*;
 use crate::check::systemd::Affinity;
 use crate::environment::{BootList, IsolCpus};
@@ -93,10 +93,10 @@ pub(super) const RULES: &[Rule] = &[
 fn set_apart(ctx: &Context) -> Result<(CpuSet, String), CheckOutcome> {
     let isolated = &ctx.environment.topology.isolated;
     let groups = &ctx.cgroups;
-    if isolated.known().is_none() && groups.partitioned.is_empty() {
-        return Err(unknown(reason(isolated)));
+    if isolated.known_value().is_none() && groups.partitioned.is_empty() {
+        return Err(unknown_outcome(unknown_reason(isolated)));
     }
-    let isolated = isolated.known().cloned().unwrap_or_default();
+    let isolated = isolated.known_value().cloned().unwrap_or_default();
     let mut evidence = format_evidence("/sys/devices/system/cpu/isolated", &isolated);
     if !groups.partitioned.is_empty() {
         let (file, cpus) = (&groups.partition_evidence, &groups.partitioned);
@@ -113,22 +113,22 @@ fn isolated_cpus(ctx: &Context) -> Conclusion {
     let shared = ctx.cpus.difference(&apart);
     if ctx.cgroups.unseen.is_some() && !shared.is_empty() {
         // The partition that holds them may be outside of this container's view.
-        return unknown(evidence)
-            .fix(Fix::by_hand("run `punctual check` outside of the container"))
+        return unknown_outcome(evidence)
+            .with_fix(Fix::by_hand("run `punctual check` outside of the container"))
             .conclude();
     }
     if ctx.chosen == Chosen::All {
-        return advice("no CPU is isolated for real time", evidence)
-            .fix(Fix::by_hand("punctual isolate create CPUS"))
+        return advice_outcome("no CPU is isolated for real time", evidence)
+            .with_fix(Fix::by_hand("punctual isolate create CPUS"))
             .conclude();
     }
     if shared.is_empty() {
-        return ok(format!("CPUs {} are isolated", ctx.cpus), evidence).conclude();
+        return ok_outcome(format!("CPUs {} are isolated", ctx.cpus), evidence).conclude();
     }
     let cpus =
         if shared.len() == 1 { format!("CPU {shared} is") } else { format!("CPUs {shared} are") };
-    warning(format!("{cpus} shared with all other tasks"), evidence)
-        .fix_by(ctx.isolate())
+    warning_outcome(format!("{cpus} shared with all other tasks"), evidence)
+        .fix_by(ctx.isolation_fix())
         .conclude()
 }
 
@@ -143,88 +143,89 @@ struct RequestedCpus<'a> {
 
 /// The requests of `isolcpus=` and `nohz_full=`. The kernel processes each of several, and refuses
 /// a later one with other CPUs (kernel/sched/isolation.c, housekeeping_setup).
-fn requested<'a>(ctx: &'a Context) -> Result<Vec<RequestedCpus<'a>>, CheckOutcome> {
+fn requested_cpus<'a>(ctx: &'a Context) -> Result<Vec<RequestedCpus<'a>>, CheckOutcome> {
     let line = ctx.command_line()?;
     let isolated = &ctx.environment.topology.isolated;
     let full = &ctx.environment.kernel.tick.nohz_full;
-    let mut all = Vec::new();
+    let mut all_requests = Vec::new();
     let mut request = |words: String, list: &str, path, in_force| {
-        all.push(RequestedCpus { words, list: list.to_owned(), path, in_force });
+        all_requests.push(RequestedCpus { words, list: list.to_owned(), path, in_force });
     };
     let (isolated_path, full_path) =
         ("/sys/devices/system/cpu/isolated", "/sys/devices/system/cpu/nohz_full");
-    for value in line.values("isolcpus").iter().filter(|value| !value.is_empty()) {
+    for value in line.values_of("isolcpus").iter().filter(|value| !value.is_empty()) {
         let isolcpus = IsolCpus::read(value);
         let words = format!("isolcpus={value}");
-        if isolcpus.isolates() {
+        if isolcpus.isolates_domains() {
             request(words.clone(), &isolcpus.list, isolated_path, isolated);
         }
-        if isolcpus.has("nohz") {
+        if isolcpus.has_flag("nohz") {
             request(words, &isolcpus.list, full_path, full);
         }
     }
-    for value in line.values("nohz_full").iter().filter(|value| !value.is_empty()) {
+    for value in line.values_of("nohz_full").iter().filter(|value| !value.is_empty()) {
         request(format!("nohz_full={value}"), value, full_path, full);
     }
-    Ok(all)
+    Ok(all_requests)
 }
 
 /// Judged by the CPUs in force, never by the value: with several CPUs `isolcpus=0` isolates the
 /// first, with one it isolates none.
 fn isolation_request(ctx: &Context) -> Conclusion {
-    let all = requested(ctx)?;
-    if all.is_empty() {
+    let all_requests = requested_cpus(ctx)?;
+    if all_requests.is_empty() {
         let evidence = "/proc/cmdline has neither isolcpus= nor nohz_full=";
-        return ok("no isolation was requested at boot", evidence).conclude();
+        return ok_outcome("no isolation was requested at boot", evidence).conclude();
     }
     let (mut not, mut open, mut evidence) = (Vec::new(), None, Vec::new());
-    for RequestedCpus { words, list, path, in_force } in &all {
+    for RequestedCpus { words, list, path, in_force } in &all_requests {
         let Fact::Known(in_force) = in_force else {
-            open = Some(format!("/proc/cmdline has {words}; {}", reason(in_force)));
+            open = Some(format!("/proc/cmdline has {words}; {}", unknown_reason(in_force)));
             continue;
         };
-        let mut seen = format!("/proc/cmdline has {words}; {}", format_evidence(path, in_force));
+        let mut line_evidence =
+            format!("/proc/cmdline has {words}; {}", format_evidence(path, in_force));
         match ctx.boot_list(list) {
             BootList::Cpus(cpus) if cpus.is_subset(in_force) && !cpus.is_empty() => {}
             // For the kernel, `isolcpus=all` is a flag without a list.
             BootList::Cpus(_) => not.push(words.clone()),
             BootList::Refused(why) | BootList::Unknown(why) if in_force.is_empty() => {
                 not.push(words.clone());
-                seen = format!("{seen}: {why}");
+                line_evidence = format!("{line_evidence}: {why}");
             }
             BootList::Refused(why) => {
                 not.push(words.clone());
-                seen = format!("{seen}, by another parameter: {why}");
+                line_evidence = format!("{line_evidence}, by another parameter: {why}");
             }
-            BootList::Unknown(why) => open = Some(format!("{seen}: {why}")),
+            BootList::Unknown(why) => open = Some(format!("{line_evidence}: {why}")),
         }
-        evidence.push(seen);
+        evidence.push(line_evidence);
     }
     let evidence = evidence.join("; ");
     if not.is_empty() {
         return match open {
-            Some(why) => unknown(why),
-            None => ok("the requested isolation is in force", evidence),
+            Some(why) => unknown_outcome(why),
+            None => ok_outcome("the requested isolation is in force", evidence),
         }
         .conclude();
     }
-    let possible = ctx.environment.topology.possible.known().map(CpuSet::to_string);
-    let of = possible.map_or(String::new(), |cpus| format!(" of {cpus}"));
-    warning(format!("asked for and not in force: {}", not.join(", ")), evidence)
-        .fix(Fix::by_hand(format!(
+    let possible = ctx.environment.topology.possible.known_value().map(CpuSet::to_string);
+    let of_possible = possible.map_or(String::new(), |cpus| format!(" of {cpus}"));
+    warning_outcome(format!("asked for and not in force: {}", not.join(", ")), evidence)
+        .with_fix(Fix::by_hand(format!(
             "see why the kernel refused it: dmesg | grep -iE 'housekeeping|isolcpus'; name CPUs\
-             {of} by their numbers and leave at least one out, or remove the parameter"
+             {of_possible} by their numbers and leave at least one out, or remove the parameter"
         )))
         .conclude()
 }
 
 /// By the kernel's command line, or by the service that `isolate unit` writes.
 fn isolation_lasts(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
+    let cpus = ctx.dedicated_cpus()?;
     let line = ctx.command_line()?;
     let words = ["isolcpus", "irqaffinity", "nohz_full", "rcu_nocbs"];
     let (there, lacking): (Vec<&str>, Vec<&str>) =
-        words.into_iter().partition(|word| line.has(word));
+        words.into_iter().partition(|word| line.has_parameter(word));
     let mut evidence = match there.is_empty() {
         true => format!("/proc/cmdline has none of {}=", words.join("=, ")),
         false => format!("/proc/cmdline has {}=", there.join("=, ")),
@@ -239,34 +240,40 @@ fn isolation_lasts(ctx: &Context) -> Conclusion {
         LastingState::Started(_) => "; punctual-isolate.service is started at each boot",
     };
     let (apart, _) = set_apart(ctx)?;
-    let isolated = requested(ctx)?.into_iter().any(|one| {
-        let asked = one.words.starts_with("isolcpus=");
-        asked && matches!(ctx.boot_list(&one.list), BootList::Cpus(all) if cpus.is_subset(&all))
+    let isolated = requested_cpus(ctx)?.into_iter().any(|one| {
+        let is_isolcpus = one.words.starts_with("isolcpus=");
+        is_isolcpus
+            && matches!(ctx.boot_list(&one.list), BootList::Cpus(all) if cpus.is_subset(&all))
     });
     let install = Fix::by_hand(format!("punctual isolate unit {cpus} --install"));
     match state {
-        LastingState::Started(all) if !cpus.is_subset(&all) && !isolated => warning(
+        LastingState::Started(all) if !cpus.is_subset(&all) && !isolated => warning_outcome(
             format!("the service is for CPUs {all}, these are {cpus}"),
             evidence,
         )
-        .fix(Fix::by_hand(format!(
+        .with_fix(Fix::by_hand(format!(
             "`punctual isolate unit --remove`, then `punctual isolate unit {cpus} --install`"
         ))),
-        LastingState::Started(_) if !cpus.is_subset(&apart) => {
-            warning("a service makes the partition at each boot, and it is not in force", evidence)
-                .fix(Fix::by_hand("systemctl status punctual-isolate"))
+        LastingState::Started(_) if !cpus.is_subset(&apart) => warning_outcome(
+            "a service makes the partition at each boot, and it is not in force",
+            evidence,
+        )
+        .with_fix(Fix::by_hand("systemctl status punctual-isolate")),
+        LastingState::Started(_) => {
+            ok_outcome("a service makes the partition at each boot", evidence)
         }
-        LastingState::Started(_) => ok("a service makes the partition at each boot", evidence),
-        LastingState::NotStarted => warning(
+        LastingState::NotStarted => warning_outcome(
             "the service is there, and no boot starts it",
             evidence,
         )
-        .fix(Fix::by_hand(format!(
+        .with_fix(Fix::by_hand(format!(
             "`punctual isolate unit --remove`, then `punctual isolate unit {cpus} --install`"
         ))),
-        LastingState::None if isolated => ok("isolcpus= isolates them at each boot", evidence),
+        LastingState::None if isolated => {
+            ok_outcome("isolcpus= isolates them at each boot", evidence)
+        }
         LastingState::None if cpus.is_subset(&apart) => {
-            advice("the isolation ends with this boot", evidence).fix(install)
+            advice_outcome("the isolation ends with this boot", evidence).with_fix(install)
         }
         LastingState::None => not_applicable("these CPUs are not isolated", evidence),
     }
@@ -274,67 +281,75 @@ fn isolation_lasts(ctx: &Context) -> Conclusion {
 }
 
 fn cpus_online(ctx: &Context) -> Conclusion {
-    let online = known(&ctx.environment.topology.online)?;
+    let online = require_known(&ctx.environment.topology.online)?;
     let evidence = format_evidence("/sys/devices/system/cpu/online", online);
     let missing = ctx.cpus.difference(online);
     if missing.is_empty() {
-        return ok(format!("CPUs {} are online", ctx.cpus), evidence).conclude();
+        return ok_outcome(format!("CPUs {} are online", ctx.cpus), evidence).conclude();
     }
-    let present = ctx.environment.topology.present.known().cloned().unwrap_or_default();
-    let outcome = bad(format!("CPUs {missing} are not online"), evidence);
+    let present = ctx.environment.topology.present.known_value().cloned().unwrap_or_default();
+    let outcome = bad_outcome(format!("CPUs {missing} are not online"), evidence);
     match missing.is_subset(&present) {
         true => {
             let online = |cpu| (format!("/sys/devices/system/cpu/cpu{cpu}/online"), "1".to_owned());
-            outcome.fix(Fix::writes(missing.iter().map(online).collect()))
+            outcome.with_fix(Fix::from_writes(missing.iter().map(online).collect()))
         }
-        false => outcome.fix(Fix::by_hand(format!("choose among the CPUs {present}"))),
+        false => outcome.with_fix(Fix::by_hand(format!("choose among the CPUs {present}"))),
     }
     .conclude()
 }
 
 fn housekeeping_cpus(ctx: &Context) -> Conclusion {
-    ctx.dedicated()?;
-    let rest = ctx.housekeeping()?;
+    ctx.dedicated_cpus()?;
+    let rest = ctx.housekeeping_cpus()?;
     let evidence = format!("real-time CPUs {}, housekeeping CPUs `{rest}`", ctx.cpus);
     if rest.is_empty() {
-        return bad("no housekeeping CPU remains", evidence)
-            .fix(Fix::by_hand("leave at least one CPU out of the real-time set"))
+        return bad_outcome("no housekeeping CPU remains", evidence)
+            .with_fix(Fix::by_hand("leave at least one CPU out of the real-time set"))
             .conclude();
     }
     match ctx.cpus.contains(0) {
-        true => warning(
+        true => warning_outcome(
             "CPU 0 is a real-time CPU: work from boot, timekeeping, and interrupts without another \
              CPU stay on it",
             evidence,
         )
-        .fix(Fix::by_hand("take higher CPUs for real time")),
-        false => ok("housekeeping CPUs remain", evidence),
+        .with_fix(Fix::by_hand("take higher CPUs for real time")),
+        false => ok_outcome("housekeeping CPUs remain", evidence),
     }
     .conclude()
 }
 
 fn nohz_full(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
+    let cpus = ctx.dedicated_cpus()?;
     let path = "/sys/devices/system/cpu/nohz_full";
-    if let Some(config) =
-        ctx.environment.kernel.config.known().filter(|config| !config.has("NO_HZ_FULL"))
+    if let Some(config) = ctx
+        .environment
+        .kernel
+        .config
+        .known_value()
+        .filter(|config| !config.has_option("NO_HZ_FULL"))
     {
         let evidence = format!("{} has CONFIG_NO_HZ_FULL not set", config.source.0);
-        return advice("the kernel cannot stop the tick of a busy CPU", evidence)
-            .fix(Fix::by_hand("boot a kernel with CONFIG_NO_HZ_FULL (Debian's have it)"))
+        return advice_outcome("the kernel cannot stop the tick of a busy CPU", evidence)
+            .with_fix(Fix::by_hand("boot a kernel with CONFIG_NO_HZ_FULL (Debian's have it)"))
             .conclude();
     }
-    let asked = ctx.asked_for("nohz_full");
-    let full = known(&ctx.environment.kernel.tick.nohz_full).map_err(|unread| match &asked {
-        Some(asked) => unknown(format!("/proc/cmdline asks for {asked}; {}", unread.evidence)),
-        None => unread,
+    let requested_word = ctx.asked_for("nohz_full");
+    let full = require_known(&ctx.environment.kernel.tick.nohz_full).map_err(|unread| {
+        match &requested_word {
+            Some(asked) => {
+                unknown_outcome(format!("/proc/cmdline asks for {asked}; {}", unread.evidence))
+            }
+            None => unread,
+        }
     })?;
     if cpus.is_subset(full) {
-        return ok("the tick stops on all of them", format_evidence(path, full)).conclude();
+        return ok_outcome("the tick stops on all of them", format_evidence(path, full)).conclude();
     }
     let mut message = format!("CPUs {} are interrupted by every tick", cpus.difference(full));
     let mut fix = None;
-    match asked.filter(|_| full.is_empty()) {
+    match requested_word.filter(|_| full.is_empty()) {
         Some(asked) => message += &format!(": {asked} is asked for and not in force"),
         None => {
             let wanted = ctx.to_isolate().map(|cpus| cpus.union(full).to_string());
@@ -342,17 +357,18 @@ fn nohz_full(ctx: &Context) -> Conclusion {
         }
     }
     match cpus.intersection(full).is_empty() {
-        true => advice(message, format_evidence(path, full)).fix_by(fix),
-        false => warning(message, format_evidence(path, full)).fix_by(fix),
+        true => advice_outcome(message, format_evidence(path, full)).fix_by(fix),
+        false => warning_outcome(message, format_evidence(path, full)).fix_by(fix),
     }
     .conclude()
 }
 
 fn nohz_full_isolated(ctx: &Context) -> Conclusion {
     let Fact::Known(full) = &ctx.environment.kernel.tick.nohz_full else {
-        let config = ctx.config()?;
-        if config.has("NO_HZ_FULL") {
-            return unknown(reason(&ctx.environment.kernel.tick.nohz_full)).conclude();
+        let config = ctx.kernel_config()?;
+        if config.has_option("NO_HZ_FULL") {
+            return unknown_outcome(unknown_reason(&ctx.environment.kernel.tick.nohz_full))
+                .conclude();
         }
         return not_applicable(
             "the kernel has no CONFIG_NO_HZ_FULL",
@@ -368,34 +384,39 @@ fn nohz_full_isolated(ctx: &Context) -> Conclusion {
     let shared = full.difference(&apart);
     let evidence = format!("{evidence}; {evidence_apart}");
     match shared.is_empty() {
-        true => ok("all CPUs in nohz_full= are isolated", evidence),
-        false => warning(format!("CPUs {shared} are in nohz_full=, but not isolated"), evidence)
-            .fix_by(
-                remaining(ctx, full)
-                    .then(|| ctx.boot_parameter("isolcpus", &format!("managed_irq,domain,{full}")))
-                    .flatten(),
-            ),
+        true => ok_outcome("all CPUs in nohz_full= are isolated", evidence),
+        false => {
+            warning_outcome(format!("CPUs {shared} are in nohz_full=, but not isolated"), evidence)
+                .fix_by(
+                    has_cpus_left(ctx, full)
+                        .then(|| {
+                            ctx.boot_parameter("isolcpus", &format!("managed_irq,domain,{full}"))
+                        })
+                        .flatten(),
+                )
+        }
     }
     .conclude()
 }
 
 /// Whether CPUs remain besides these.
-fn remaining(ctx: &Context, cpus: &CpuSet) -> bool {
-    ctx.environment.topology.online.known().is_some_and(|online| !online.is_subset(cpus))
+fn has_cpus_left(ctx: &Context, cpus: &CpuSet) -> bool {
+    ctx.environment.topology.online.known_value().is_some_and(|online| !online.is_subset(cpus))
 }
 
 /// The CPUs with offloaded callbacks: no file shows the set in force. The last list counts; the
 /// kernel offloads all CPUs if it cannot parse it, which before Linux 5.14 includes `all`
 /// (kernel/rcu/tree_nocb.h, rcu_nocb_setup and rcu_init_nohz).
-fn offloaded(ctx: &Context) -> Result<(CpuSet, Option<String>, String), CheckOutcome> {
+fn offloaded_cpus(ctx: &Context) -> Result<(CpuSet, Option<String>, String), CheckOutcome> {
     let line = ctx.command_line()?;
-    let all = || known(&ctx.environment.topology.possible).cloned();
-    let full = ctx.environment.kernel.tick.nohz_full.known().cloned().unwrap_or_default();
-    let Some(asked) = line.value("rcu_nocbs") else {
-        let by_default = ctx.config().is_ok_and(|config| config.has("RCU_NOCB_CPU_DEFAULT_ALL"));
+    let possible_cpus = || require_known(&ctx.environment.topology.possible).cloned();
+    let full = ctx.environment.kernel.tick.nohz_full.known_value().cloned().unwrap_or_default();
+    let Some(asked) = line.last_value("rcu_nocbs") else {
+        let by_default =
+            ctx.kernel_config().is_ok_and(|config| config.has_option("RCU_NOCB_CPU_DEFAULT_ALL"));
         if by_default && full.is_empty() {
             let evidence = "the kernel has CONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y";
-            return Ok((all()?, None, evidence.into()));
+            return Ok((possible_cpus()?, None, evidence.into()));
         }
         let evidence =
             format!("/proc/cmdline has no rcu_nocbs=; with nohz_full that makes CPUs `{full}`");
@@ -404,10 +425,14 @@ fn offloaded(ctx: &Context) -> Result<(CpuSet, Option<String>, String), CheckOut
     let evidence = format!("/proc/cmdline has rcu_nocbs={asked}");
     let (cpus, open, evidence) = match ctx.boot_list(&asked) {
         BootList::Cpus(cpus) => (cpus, None, evidence),
-        BootList::Refused(_) if asked.eq_ignore_ascii_case("all") => (all()?, None, evidence),
-        BootList::Refused(why) => {
-            (all()?, None, format!("{evidence}: {why}, and the kernel takes all CPUs then"))
+        BootList::Refused(_) if asked.eq_ignore_ascii_case("all") => {
+            (possible_cpus()?, None, evidence)
         }
+        BootList::Refused(why) => (
+            possible_cpus()?,
+            None,
+            format!("{evidence}: {why}, and the kernel takes all CPUs then"),
+        ),
         BootList::Unknown(why) => (CpuSet::new(), Some(why), evidence),
     };
     let evidence = match full.is_empty() {
@@ -418,42 +443,44 @@ fn offloaded(ctx: &Context) -> Result<(CpuSet, Option<String>, String), CheckOut
 }
 
 fn rcu_callbacks(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
-    if let Some(config) = ctx.environment.kernel.config.known()
-        && !config.has("RCU_NOCB_CPU")
+    let cpus = ctx.dedicated_cpus()?;
+    if let Some(config) = ctx.environment.kernel.config.known_value()
+        && !config.has_option("RCU_NOCB_CPU")
     {
-        return advice(
+        return advice_outcome(
             "the kernel cannot move RCU callbacks",
             format!("{} has CONFIG_RCU_NOCB_CPU not set", config.source.0),
         )
-        .fix(Fix::by_hand("boot a kernel with CONFIG_RCU_NOCB_CPU (Debian's have it)"))
+        .with_fix(Fix::by_hand("boot a kernel with CONFIG_RCU_NOCB_CPU (Debian's have it)"))
         .conclude();
     }
-    let (covered, open, evidence) = offloaded(ctx)?;
+    let (covered, open, evidence) = offloaded_cpus(ctx)?;
     let left = cpus.difference(&covered);
     if left.is_empty() {
-        return ok("RCU callbacks run elsewhere", evidence).conclude();
+        return ok_outcome("RCU callbacks run elsewhere", evidence).conclude();
     }
     if let Some(why) = open {
-        return unknown(format!("{evidence}: {why}")).conclude();
+        return unknown_outcome(format!("{evidence}: {why}")).conclude();
     }
     let fix = ctx.boot_parameter("rcu_nocbs", &cpus.union(&covered).to_string());
-    advice(format!("CPUs {left} run RCU callbacks themselves"), evidence).fix_by(fix).conclude()
+    advice_outcome(format!("CPUs {left} run RCU callbacks themselves"), evidence)
+        .fix_by(fix)
+        .conclude()
 }
 
 /// Isolation keeps services off CPUs only while no affinity is set: a set affinity overrides it for
 /// isolated CPUs, but not for those in partitions.
 fn systemd_affinity(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
+    let cpus = ctx.dedicated_cpus()?;
     if !ctx.files().exists("/run/systemd/system") {
         return not_applicable("systemd does not run here", "/run/systemd/system is not there")
             .conclude();
     }
     let line = ctx.command_line()?;
-    let affinity = Affinity::read(ctx.files(), line).map_err(unknown)?;
-    let rest = ctx.housekeeping()?;
+    let affinity = Affinity::read(ctx.files(), line).map_err(unknown_outcome)?;
+    let rest = ctx.housekeeping_cpus()?;
     let fix = (!rest.is_empty()).then(|| {
-        let instead = match line.has("systemd.cpu_affinity") {
+        let instead = match line.has_parameter("systemd.cpu_affinity") {
             true => "systemd.cpu_affinity= on the kernel's command line",
             false => "CPUAffinity= in /etc/systemd/system.conf, without other lines of its kind,",
         };
@@ -466,14 +493,16 @@ fn systemd_affinity(ctx: &Context) -> Conclusion {
     let free = cpus.difference(&ctx.cgroups.partitioned);
     match affinity.cpus {
         Some(set) if set.intersection(&free).is_empty() => {
-            ok("services avoid these CPUs", settings)
+            ok_outcome("services avoid these CPUs", settings)
         }
-        Some(set) => advice(format!("services may run on all of CPUs {set}"), settings).fix_by(fix),
+        Some(set) => {
+            advice_outcome(format!("services may run on all of CPUs {set}"), settings).fix_by(fix)
+        }
         None => {
             let (apart, evidence) = set_apart(ctx)?;
             match cpus.is_subset(&apart) {
-                true => ok("isolation keeps services off the real-time CPUs", evidence),
-                false => advice("services start on all CPUs", settings).fix_by(fix),
+                true => ok_outcome("isolation keeps services off the real-time CPUs", evidence),
+                false => advice_outcome("services start on all CPUs", settings).fix_by(fix),
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Preemption and scheduling.
 
 use super::{Rule, RuleGroup};
-use crate::check::context::{Context, as_number, known};
+use crate::check::context::{Context, as_number, require_known};
 use crate::check::outcome::*;
-use crate::check::parameters::{Reader, Readers, asked};
+use crate::check::parameters::{Reader, Readers, words_to_check};
 use crate::environment::PreemptionModel;
 
 pub(super) const RULES: &[Rule] = &[
@@ -73,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn preemption_model(ctx: &Context) -> Conclusion {
-    let preemption = known(&ctx.environment.kernel.preemption)?;
+    let preemption = require_known(&ctx.environment.kernel.preemption)?;
     let message = match preemption.stated {
         true => format!("the preemption model is {}", preemption.model),
         false => format!(
@@ -87,66 +87,75 @@ fn preemption_model(ctx: &Context) -> Conclusion {
         "install a kernel with PREEMPT_RT (Debian: apt install linux-image-rt-amd64 or -rt-arm64)",
     );
     match preemption.model {
-        PreemptionModel::RealTime => ok(message, evidence),
-        PreemptionModel::Full | PreemptionModel::Lazy => advice(message, evidence).fix(rt),
-        PreemptionModel::None | PreemptionModel::Voluntary if preemption.dynamic => {
-            bad(message, evidence).fix_by(ctx.boot_parameter("preempt", "full"))
+        PreemptionModel::RealTime => ok_outcome(message, evidence),
+        PreemptionModel::Full | PreemptionModel::Lazy => {
+            advice_outcome(message, evidence).with_fix(rt)
         }
-        PreemptionModel::None | PreemptionModel::Voluntary => bad(message, evidence).fix(rt),
+        PreemptionModel::None | PreemptionModel::Voluntary if preemption.dynamic => {
+            bad_outcome(message, evidence).fix_by(ctx.boot_parameter("preempt", "full"))
+        }
+        PreemptionModel::None | PreemptionModel::Voluntary => {
+            bad_outcome(message, evidence).with_fix(rt)
+        }
     }
     .conclude()
 }
 
-fn debugfs() -> Fix {
+fn debugfs_fix() -> Fix {
     Fix::by_hand("mount -t debugfs debugfs /sys/kernel/debug, and run as root")
 }
 
 fn preemption_request(ctx: &Context) -> Conclusion {
     let line = ctx.command_line()?;
-    let Some(asked) = line.value("preempt") else {
-        return ok("no model was requested at boot", "/proc/cmdline has no preempt=").conclude();
+    let Some(asked) = line.last_value("preempt") else {
+        return ok_outcome("no model was requested at boot", "/proc/cmdline has no preempt=")
+            .conclude();
     };
-    let preemption = known(&ctx.environment.kernel.preemption)?;
+    let preemption = require_known(&ctx.environment.kernel.preemption)?;
     let evidence = format!("/proc/cmdline has preempt={asked}; {}", preemption.evidence);
     if !preemption.stated {
         let evidence = format!("{evidence}; /sys/kernel/debug/sched/preempt cannot be read");
-        return unknown(evidence).fix(debugfs()).conclude();
+        return unknown_outcome(evidence).with_fix(debugfs_fix()).conclude();
     }
     if asked == preemption.model.to_string() {
-        return ok("the requested model is in force", evidence).conclude();
+        return ok_outcome("the requested model is in force", evidence).conclude();
     }
     // Real-time tasks are preempted as with `full`, whatever the parameter: kernels before 6.13 do
     // not read it, later ones use it for the preemption of fair tasks.
     let known = ["none", "voluntary", "lazy", "full"].contains(&asked.as_str());
     if known && preemption.model == PreemptionModel::RealTime {
-        return ok("PREEMPT_RT is in force, which goes beyond every model of preempt=", evidence)
-            .conclude();
+        return ok_outcome(
+            "PREEMPT_RT is in force, which goes beyond every model of preempt=",
+            evidence,
+        )
+        .conclude();
     }
     let message =
         format!("the requested model is not in force; the model in force is {}", preemption.model);
-    warning(message, evidence)
-        .fix(Fix::by_hand("remove `preempt=`, or boot a kernel that supports this model"))
+    warning_outcome(message, evidence)
+        .with_fix(Fix::by_hand("remove `preempt=`, or boot a kernel that supports this model"))
         .conclude()
 }
 
 fn threaded_interrupts(ctx: &Context) -> Conclusion {
     if ctx.environment.kernel.is_real_time() == Some(true) {
-        let evidence = known(&ctx.environment.kernel.preemption)?.evidence.clone();
-        return ok("PREEMPT_RT runs interrupt handlers in threads", evidence).conclude();
+        let evidence = require_known(&ctx.environment.kernel.preemption)?.evidence.clone();
+        return ok_outcome("PREEMPT_RT runs interrupt handlers in threads", evidence).conclude();
     }
-    if ctx.command_line()?.has("threadirqs") {
-        let config = ctx.environment.kernel.config.known();
-        if let Some(config) = config.filter(|config| !config.has("IRQ_FORCED_THREADING")) {
-            return warning(
+    if ctx.command_line()?.has_parameter("threadirqs") {
+        let config = ctx.environment.kernel.config.known_value();
+        if let Some(config) = config.filter(|config| !config.has_option("IRQ_FORCED_THREADING")) {
+            return warning_outcome(
                 "threadirqs is not in force: this kernel does not know it",
                 format!("{} has CONFIG_IRQ_FORCED_THREADING not set", config.source.0),
             )
-            .fix(Fix::by_hand("boot a kernel with CONFIG_IRQ_FORCED_THREADING"))
+            .with_fix(Fix::by_hand("boot a kernel with CONFIG_IRQ_FORCED_THREADING"))
             .conclude();
         }
-        return ok("interrupt handlers are threads", "/proc/cmdline has threadirqs").conclude();
+        return ok_outcome("interrupt handlers are threads", "/proc/cmdline has threadirqs")
+            .conclude();
     }
-    advice(
+    advice_outcome(
         "interrupt handlers do not run in threads",
         "/proc/cmdline has no threadirqs and the kernel is not PREEMPT_RT",
     )
@@ -156,33 +165,38 @@ fn threaded_interrupts(ctx: &Context) -> Conclusion {
 
 /// Linux 6.12 enforces the limit only for groups ("sched/rt: Remove default bandwidth control").
 fn rt_throttling(ctx: &Context) -> Conclusion {
-    let throttling = known(&ctx.environment.rt_throttling)?;
+    let throttling = require_known(&ctx.environment.rt_throttling)?;
     let path = "/proc/sys/kernel/sched_rt_runtime_us";
     let Some(runtime) = throttling.runtime else {
-        return ok("real-time tasks are not throttled", format_evidence(path, "-1")).conclude();
+        return ok_outcome("real-time tasks are not throttled", format_evidence(path, "-1"))
+            .conclude();
     };
     let evidence = format_evidence(path, runtime.ns() / 1_000);
     if runtime >= throttling.period {
-        return ok("the limit is the whole period", evidence).conclude();
+        return ok_outcome("the limit is the whole period", evidence).conclude();
     }
-    let numbers = ctx.environment.kernel.numbers();
-    let groups =
-        ctx.environment.kernel.config.known().is_some_and(|config| config.has("RT_GROUP_SCHED"));
+    let numbers = ctx.environment.kernel.release_numbers();
+    let groups = ctx
+        .environment
+        .kernel
+        .config
+        .known_value()
+        .is_some_and(|config| config.has_option("RT_GROUP_SCHED"));
     if numbers >= Some((6, 12)) && !groups {
-        return ok("the limit is not enforced since Linux 6.12; see fair-server", evidence)
+        return ok_outcome("the limit is not enforced since Linux 6.12; see fair-server", evidence)
             .conclude();
     }
-    warning(
+    warning_outcome(
         format!("real-time tasks together may use {runtime} of each {}", throttling.period),
         evidence,
     )
-    .fix(Fix::write(path, "-1"))
+    .with_fix(Fix::write(path, "-1"))
     .conclude()
 }
 
 fn fair_server(ctx: &Context) -> Conclusion {
-    let release = known(&ctx.environment.kernel.release)?;
-    if ctx.environment.kernel.numbers().is_some_and(|numbers| numbers < (6, 12)) {
+    let release = require_known(&ctx.environment.kernel.release)?;
+    if ctx.environment.kernel.release_numbers().is_some_and(|numbers| numbers < (6, 12)) {
         return not_applicable(
             "the fair server came with Linux 6.12",
             format_evidence("/proc/sys/kernel/osrelease", release),
@@ -192,19 +206,20 @@ fn fair_server(ctx: &Context) -> Conclusion {
     let mut lent = Vec::new();
     for cpu in ctx.cpus.iter() {
         let path = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
-        let runtime = ctx.read(&path).map_err(|unread| unread.fix(debugfs()))?;
+        let runtime = ctx.read(&path).map_err(|unread| unread.with_fix(debugfs_fix()))?;
         if as_number(&path, &runtime)? != 0 {
             lent.push(path);
         }
     }
     let files = "/sys/kernel/debug/sched/fair_server/cpu*/runtime";
     if lent.is_empty() {
-        return ok("no time is reserved for other tasks", format_evidence(files, "0")).conclude();
+        return ok_outcome("no time is reserved for other tasks", format_evidence(files, "0"))
+            .conclude();
     }
-    let fix = Fix::writes(lent.iter().map(|path| (path.clone(), "0".into())).collect());
+    let fix = Fix::from_writes(lent.iter().map(|path| (path.clone(), "0".into())).collect());
     // With its server started a CPU has another task to run in time, so its tick goes on
     // (kernel/sched/core.c, sched_can_stop_tick).
-    let full = ctx.environment.kernel.tick.nohz_full.known().cloned().unwrap_or_default();
+    let full = ctx.environment.kernel.tick.nohz_full.known_value().cloned().unwrap_or_default();
     let ticking = full.intersection(&ctx.cpus);
     if !ticking.is_empty() {
         let message = format!(
@@ -212,21 +227,24 @@ fn fair_server(ctx: &Context) -> Conclusion {
              {ticking} alive, which nohz_full= is to stop"
         );
         let evidence = format!("not 0: {}", join_some(&lent));
-        return warning(message, evidence).fix(fix).conclude();
+        return warning_outcome(message, evidence).with_fix(fix).conclude();
     }
-    advice("a starved fair task preempts real-time tasks", format!("not 0: {}", join_some(&lent)))
-        .fix(fix)
-        .conclude()
+    advice_outcome(
+        "a starved fair task preempts real-time tasks",
+        format!("not 0: {}", join_some(&lent)),
+    )
+    .with_fix(fix)
+    .conclude()
 }
 
 fn rt_group_budget(ctx: &Context) -> Conclusion {
-    let config = ctx.config()?;
-    if !config.has("RT_GROUP_SCHED") {
+    let config = ctx.kernel_config()?;
+    if !config.has_option("RT_GROUP_SCHED") {
         let evidence = format!("{} has it not set", config.source.0);
         return not_applicable("the kernel has no CONFIG_RT_GROUP_SCHED", evidence).conclude();
     }
-    if ctx.command_line()?.value("rt_group_sched").is_some_and(|value| value == "0") {
-        return ok(
+    if ctx.command_line()?.last_value("rt_group_sched").is_some_and(|value| value == "0") {
+        return ok_outcome(
             "real-time group scheduling is disabled at boot",
             "/proc/cmdline has rt_group_sched=0",
         )
@@ -235,7 +253,7 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
     let Some(mount) = &ctx.cgroups.cpu_v1 else {
         // Version 2 has no budgets: the controller refuses real-time tasks outside of the root
         // (cgroup-v2.rst, CPU).
-        return advice(
+        return advice_outcome(
             "real-time tasks cannot run in a version 2 cgroup with the cpu controller",
             format!("{} has CONFIG_RT_GROUP_SCHED=y", config.source.0),
         )
@@ -243,17 +261,17 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
         .conclude();
     };
     let groups = ctx.read("/proc/self/cgroup")?;
-    let mut own = groups.lines().filter_map(|line| {
+    let mut own_groups = groups.lines().filter_map(|line| {
         let (_, rest) = line.split_once(':')?;
         rest.split_once(':')
             .filter(|(controllers, _)| controllers.split(',').any(|c| c == "cpu"))
             .map(|(_, path)| path)
     });
-    let Some(group) = own.next_back() else {
-        return unknown("/proc/self/cgroup has no line for the controller cpu").conclude();
+    let Some(group) = own_groups.next_back() else {
+        return unknown_outcome("/proc/self/cgroup has no line for the controller cpu").conclude();
     };
-    let Some(directory) = mount.directory(group) else {
-        return unknown(format!(
+    let Some(directory) = mount.directory_of(group) else {
+        return unknown_outcome(format!(
             "/proc/self/cgroup: `{group}` is outside `{}`, the part that is mounted at {}",
             mount.root, mount.point
         ))
@@ -262,10 +280,11 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
     let path = format!("{directory}/cpu.rt_runtime_us");
     let budget = as_number(&path, &ctx.read(&path)?)?;
     if budget != 0 {
-        return ok("the group has a real-time budget", format_evidence(&path, budget)).conclude();
+        return ok_outcome("the group has a real-time budget", format_evidence(&path, budget))
+            .conclude();
     }
-    bad("the group of this process has no real-time budget", format_evidence(&path, budget))
-        .fix(Fix::by_hand(format!(
+    bad_outcome("the group of this process has no real-time budget", format_evidence(&path, budget))
+        .with_fix(Fix::by_hand(format!(
             "give it one: echo 950000 > {path}; or run in a group that has one: echo $$ > \
              GROUP/tasks"
         )))
@@ -273,12 +292,12 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
 }
 
 fn parameter_nobody_reads(ctx: &Context) -> Conclusion {
-    let words = ctx.command_line()?.words();
-    let release = ctx.environment.kernel.release.known().map(String::as_str);
+    let words = ctx.command_line()?.split_words();
+    let release = ctx.environment.kernel.release.known_value().map(String::as_str);
     let readers = Readers::read(ctx.files(), release, &words);
     let (mut nobody, mut open) = (Vec::new(), Vec::new());
-    for word in asked(&words) {
-        match readers.of(word) {
+    for word in words_to_check(&words) {
+        match readers.find_reader(word) {
             Reader::Some => {}
             Reader::Nobody(None) => nobody.push(format!("`{word}`")),
             Reader::Nobody(Some(meant)) => nobody.push(format!("`{word}` (`{meant}` is meant?)")),
@@ -287,14 +306,15 @@ fn parameter_nobody_reads(ctx: &Context) -> Conclusion {
     }
     if !nobody.is_empty() {
         let evidence = format!("/proc/cmdline has {}", join_some(&nobody));
-        return warning(format!("read by nobody: {}", join_some(&nobody)), evidence)
-            .fix(Fix::by_hand("correct or remove these words of the kernel's command line"))
+        return warning_outcome(format!("read by nobody: {}", join_some(&nobody)), evidence)
+            .with_fix(Fix::by_hand("correct or remove these words of the kernel's command line"))
             .conclude();
     }
     match open.is_empty() {
-        true => ok("every word is read", "/proc/cmdline"),
-        false => unknown(format!("/proc/cmdline has {}", join_some(&open)))
-            .fix(Fix::by_hand("run as root: /proc/1/environ names the words that nobody read")),
+        true => ok_outcome("every word is read", "/proc/cmdline"),
+        false => unknown_outcome(format!("/proc/cmdline has {}", join_some(&open))).with_fix(
+            Fix::by_hand("run as root: /proc/1/environ names the words that nobody read"),
+        ),
     }
     .conclude()
 }

@@ -1,7 +1,7 @@
 //! Paging, huge pages, nodes.
 
 use super::{Rule, RuleGroup};
-use crate::check::context::{Context, known};
+use crate::check::context::{Context, require_known};
 use crate::check::outcome::*;
 use crate::environment::MemorySize;
 
@@ -13,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "Access to a swapped-out page takes milliseconds, and memory that is not locked can \
               be swapped out.",
         source: "mlockall(2)",
-        evaluate: swap,
+        evaluate: check_swap,
     },
     Rule {
         id: "transparent-hugepages",
@@ -69,14 +69,14 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn swap(ctx: &Context) -> Conclusion {
-    match known(&ctx.environment.memory.swap_total)? {
-        MemorySize(0) => ok("there is no swap", "/proc/meminfo has SwapTotal: 0 kB"),
-        size => advice(
+fn check_swap(ctx: &Context) -> Conclusion {
+    match require_known(&ctx.environment.memory.swap_total)? {
+        MemorySize(0) => ok_outcome("there is no swap", "/proc/meminfo has SwapTotal: 0 kB"),
+        size => advice_outcome(
             format!("{size} of swap are in use by the system"),
             format!("/proc/meminfo has SwapTotal: {} kB", size.0 / 1024),
         )
-        .fix(Fix::by_hand("swapoff -a, and lock the memory of real-time programs (mlockall)")),
+        .with_fix(Fix::by_hand("swapoff -a, and lock the memory of real-time programs (mlockall)")),
     }
     .conclude()
 }
@@ -84,12 +84,16 @@ fn swap(ctx: &Context) -> Conclusion {
 fn transparent_hugepages(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     let text = ctx.setting_of(path, "TRANSPARENT_HUGEPAGE")?;
-    match chosen(path, &text)? {
-        "always" => {
-            warning("transparent huge pages are always enabled", format_evidence(path, &text))
-                .fix(Fix::write(path, "madvise"))
-        }
-        _ => ok("only programs that request huge pages get them", format_evidence(path, &text)),
+    match chosen_word(path, &text)? {
+        "always" => warning_outcome(
+            "transparent huge pages are always enabled",
+            format_evidence(path, &text),
+        )
+        .with_fix(Fix::write(path, "madvise")),
+        _ => ok_outcome(
+            "only programs that request huge pages get them",
+            format_evidence(path, &text),
+        ),
     }
     .conclude()
 }
@@ -97,29 +101,34 @@ fn transparent_hugepages(ctx: &Context) -> Conclusion {
 fn hugepage_defrag(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/mm/transparent_hugepage/defrag";
     let text = ctx.setting_of(path, "TRANSPARENT_HUGEPAGE")?;
-    match chosen(path, &text)? {
-        "always" => advice("any page fault may compact memory", format_evidence(path, &text))
-            .fix(Fix::write(path, "madvise")),
-        _ => ok("a fault compacts memory only where a program asks", format_evidence(path, &text)),
+    match chosen_word(path, &text)? {
+        "always" => {
+            advice_outcome("any page fault may compact memory", format_evidence(path, &text))
+                .with_fix(Fix::write(path, "madvise"))
+        }
+        _ => ok_outcome(
+            "a fault compacts memory only where a program asks",
+            format_evidence(path, &text),
+        ),
     }
     .conclude()
 }
 
 /// The word in brackets of `always [madvise] never`.
-fn chosen<'a>(path: &str, text: &'a str) -> Result<&'a str, CheckOutcome> {
+fn chosen_word<'a>(path: &str, text: &'a str) -> Result<&'a str, CheckOutcome> {
     let word =
         text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
     word.ok_or_else(|| {
-        unknown(format!("{}, without a choice in brackets", format_evidence(path, text)))
+        unknown_outcome(format!("{}, without a choice in brackets", format_evidence(path, text)))
     })
 }
 
 fn proactive_compaction(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/vm/compaction_proactiveness";
     match ctx.number_of(path, "COMPACTION")? {
-        0 => ok("memory is compacted only on demand", format_evidence(path, 0)),
-        on => advice("memory is compacted in the background", format_evidence(path, on))
-            .fix(Fix::write(path, "0")),
+        0 => ok_outcome("memory is compacted only on demand", format_evidence(path, 0)),
+        on => advice_outcome("memory is compacted in the background", format_evidence(path, on))
+            .with_fix(Fix::write(path, "0")),
     }
     .conclude()
 }
@@ -127,9 +136,9 @@ fn proactive_compaction(ctx: &Context) -> Conclusion {
 fn locked_page_compaction(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/vm/compact_unevictable_allowed";
     match ctx.number_of(path, "COMPACTION")? {
-        0 => ok("compaction leaves locked pages alone", format_evidence(path, 0)),
-        on => advice("compaction may move locked pages", format_evidence(path, on))
-            .fix(Fix::write(path, "0")),
+        0 => ok_outcome("compaction leaves locked pages alone", format_evidence(path, 0)),
+        on => advice_outcome("compaction may move locked pages", format_evidence(path, on))
+            .with_fix(Fix::write(path, "0")),
     }
     .conclude()
 }
@@ -137,8 +146,9 @@ fn locked_page_compaction(ctx: &Context) -> Conclusion {
 fn same_page_merging(ctx: &Context) -> Conclusion {
     let path = "/sys/kernel/mm/ksm/run";
     match ctx.number_of(path, "KSM")? {
-        1 => warning("KSM merges equal pages", format_evidence(path, 1)).fix(Fix::write(path, "0")),
-        off => ok("KSM does not run", format_evidence(path, off)),
+        1 => warning_outcome("KSM merges equal pages", format_evidence(path, 1))
+            .with_fix(Fix::write(path, "0")),
+        off => ok_outcome("KSM does not run", format_evidence(path, off)),
     }
     .conclude()
 }
@@ -146,9 +156,9 @@ fn same_page_merging(ctx: &Context) -> Conclusion {
 fn numa_balancing(ctx: &Context) -> Conclusion {
     let path = "/proc/sys/kernel/numa_balancing";
     match ctx.number_of(path, "NUMA_BALANCING")? {
-        0 => ok("automatic NUMA balancing is disabled", format_evidence(path, 0)),
-        on => warning("automatic NUMA balancing is enabled", format_evidence(path, on))
-            .fix(Fix::write(path, "0")),
+        0 => ok_outcome("automatic NUMA balancing is disabled", format_evidence(path, 0)),
+        on => warning_outcome("automatic NUMA balancing is enabled", format_evidence(path, on))
+            .with_fix(Fix::write(path, "0")),
     }
     .conclude()
 }

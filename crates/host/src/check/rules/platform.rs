@@ -1,7 +1,7 @@
 //! Firmware, processor, hypervisor.
 
 use super::{Rule, RuleGroup};
-use crate::check::context::{Context, known};
+use crate::check::context::{Context, require_known};
 use crate::check::outcome::*;
 use punctual_core::Nanos;
 
@@ -13,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "A hypervisor can take the CPU at any time and for any duration, and the guest does \
               not see it.",
         source: "Documentation/virt/kvm/x86/cpuid.rst",
-        evaluate: hypervisor,
+        evaluate: check_hypervisor,
     },
     Rule {
         id: "steal-time",
@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
         title: "the processor has the microcode that its mitigations need",
         why: "Without it, the mitigation has its cost, but no effect.",
         source: "Documentation/arch/x86/microcode.rst",
-        evaluate: microcode,
+        evaluate: check_microcode,
     },
     Rule {
         id: "mitigations",
@@ -47,7 +47,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "Some mitigations flush buffers or switch page tables at every system call and \
               interrupt.",
         source: "Documentation/admin-guide/hw-vuln/index.rst",
-        evaluate: mitigations,
+        evaluate: check_mitigations,
     },
     Rule {
         id: "thermal-throttling",
@@ -59,39 +59,42 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn hypervisor(ctx: &Context) -> Conclusion {
-    let hypervisor = known(&ctx.environment.machine.hypervisor)?;
+fn check_hypervisor(ctx: &Context) -> Conclusion {
+    let hypervisor = require_known(&ctx.environment.machine.hypervisor)?;
     let name = hypervisor.name.as_deref().unwrap_or("an unknown hypervisor");
     match hypervisor.present {
-        false => ok("no hypervisor was detected", &hypervisor.evidence),
-        true => warning(format!("the kernel is a guest of {name}"), &hypervisor.evidence).fix(
-            Fix::by_hand(
+        false => ok_outcome("no hypervisor was detected", &hypervisor.evidence),
+        true => warning_outcome(format!("the kernel is a guest of {name}"), &hypervisor.evidence)
+            .with_fix(Fix::by_hand(
                 "measure on the hardware; in a guest compare settings, do not trust maxima",
-            ),
-        ),
+            )),
     }
     .conclude()
 }
 
 fn steal_time(ctx: &Context) -> Conclusion {
-    let steal = known(&ctx.environment.before.steal)?;
+    let steal = require_known(&ctx.environment.before.steal)?;
     let ours = || steal.iter().filter(|(cpu, _)| ctx.cpus.contains(**cpu));
     if ours().next().is_none() {
-        return unknown(format!("/proc/stat has no line for the CPUs {}", ctx.cpus)).conclude();
+        return unknown_outcome(format!("/proc/stat has no line for the CPUs {}", ctx.cpus))
+            .conclude();
     }
     let total = ours().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
     let files = format!("/proc/stat, CPUs {}, since boot", ctx.cpus);
     match total.ns() > 0 {
-        false => ok("no steal time since boot", files),
-        true => warning(format!("{total} of steal time since boot"), format!("{files}: {total}"))
-            .fix(Fix::by_hand("give the guest CPUs of its own on the host")),
+        false => ok_outcome("no steal time since boot", files),
+        true => warning_outcome(
+            format!("{total} of steal time since boot"),
+            format!("{files}: {total}"),
+        )
+        .with_fix(Fix::by_hand("give the guest CPUs of its own on the host")),
     }
     .conclude()
 }
 
 fn smi_count(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
-    let vendor = known(&ctx.environment.machine.vendor)?;
+    let vendor = require_known(&ctx.environment.machine.vendor)?;
     if vendor != "GenuineIntel" {
         return not_applicable(
             "only Intel processors count them",
@@ -99,21 +102,20 @@ fn smi_count(ctx: &Context) -> Conclusion {
         )
         .conclude();
     }
-    let counts =
-        ctx.unless_guest(known(&ctx.environment.before.smi), "the firmware").map_err(|unread| {
-            match unread.applies {
-                true => unread.fix(Fix::by_hand("modprobe msr, and run as root")),
-                false => unread,
-            }
+    let counts = ctx
+        .unless_guest(require_known(&ctx.environment.before.smi), "the firmware")
+        .map_err(|unread| match unread.applies {
+            true => unread.with_fix(Fix::by_hand("modprobe msr, and run as root")),
+            false => unread,
         })?;
-    let most = counts.values().max().copied().unwrap_or_default();
-    match most {
-        0 => ok("none since power-on", format_evidence("/dev/cpu/*/msr register 0x34", 0)),
-        n => advice(
+    let highest_count = counts.values().max().copied().unwrap_or_default();
+    match highest_count {
+        0 => ok_outcome("none since power-on", format_evidence("/dev/cpu/*/msr register 0x34", 0)),
+        n => advice_outcome(
             format!("up to {n} per CPU since power-on; compare before and after a run"),
             format_evidence("/dev/cpu/*/msr register 0x34", n),
         )
-        .fix(Fix::by_hand(
+        .with_fix(Fix::by_hand(
             "switch off USB legacy support, power management and logging in the firmware's setup",
         )),
     }
@@ -121,9 +123,9 @@ fn smi_count(ctx: &Context) -> Conclusion {
 }
 
 /// The kernel's report on each vulnerability of the processor.
-fn weaknesses(ctx: &Context) -> Result<Vec<(String, String)>, CheckOutcome> {
+fn read_weaknesses(ctx: &Context) -> Result<Vec<(String, String)>, CheckOutcome> {
     let directory = "/sys/devices/system/cpu/vulnerabilities";
-    let names = ctx.files().list(directory).map_err(|why| unknown(why.to_string()))?;
+    let names = ctx.files().list(directory).map_err(|why| unknown_outcome(why.to_string()))?;
     names
         .into_iter()
         .take(256)
@@ -131,16 +133,16 @@ fn weaknesses(ctx: &Context) -> Result<Vec<(String, String)>, CheckOutcome> {
         .collect()
 }
 
-fn microcode(ctx: &Context) -> Conclusion {
+fn check_microcode(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
-    let revision = known(&ctx.environment.machine.microcode)?;
-    let without: Vec<String> = weaknesses(ctx)?
+    let revision = require_known(&ctx.environment.machine.microcode)?;
+    let without_microcode: Vec<String> = read_weaknesses(ctx)?
         .into_iter()
         .filter(|(_, text)| text.to_lowercase().contains("no microcode"))
         .map(|(name, _)| name)
         .collect();
-    if without.is_empty() {
-        return ok(
+    if without_microcode.is_empty() {
+        return ok_outcome(
             "no mitigation lacks its microcode",
             format_evidence("/proc/cpuinfo microcode", revision),
         )
@@ -148,14 +150,17 @@ fn microcode(ctx: &Context) -> Conclusion {
     }
     let evidence = format!(
         "/sys/devices/system/cpu/vulnerabilities: {}; {}",
-        join_some(&without),
+        join_some(&without_microcode),
         format_evidence("/proc/cpuinfo microcode", revision)
     );
-    advice(format!("{} mitigation(s) need newer microcode", without.len()), evidence)
-        .fix(Fix::by_hand(
-            "apt install intel-microcode or amd64-microcode, and reboot (in a guest: on the host)",
-        ))
-        .conclude()
+    advice_outcome(
+        format!("{} mitigation(s) need newer microcode", without_microcode.len()),
+        evidence,
+    )
+    .with_fix(Fix::by_hand(
+        "apt install intel-microcode or amd64-microcode, and reboot (in a guest: on the host)",
+    ))
+    .conclude()
 }
 
 /// The kernel's words for mitigations that cost at each entry (arch/x86/kernel/cpu/bugs.c). Plain
@@ -169,8 +174,8 @@ const EXPENSIVE: [&str; 6] = [
     "untrained return thunk",
 ];
 
-fn mitigations(ctx: &Context) -> Conclusion {
-    let weaknesses = weaknesses(ctx)?;
+fn check_mitigations(ctx: &Context) -> Conclusion {
+    let weaknesses = read_weaknesses(ctx)?;
     let costs = |text: &str| {
         let parts = text.strip_prefix("Mitigation: ").unwrap_or_default().split(';');
         parts.map(str::trim).any(|part| EXPENSIVE.contains(&part))
@@ -182,23 +187,25 @@ fn mitigations(ctx: &Context) -> Conclusion {
         .collect();
     let directory = "/sys/devices/system/cpu/vulnerabilities";
     if expensive.is_empty() {
-        return ok(
+        return ok_outcome(
             "no mitigation slows down kernel entry much",
             format!("{directory}: {} files", weaknesses.len()),
         )
         .conclude();
     }
-    advice(
+    advice_outcome(
         format!("{} mitigation(s) slow down each entry to the kernel", expensive.len()),
         format!("{directory}: {}", join_some(&expensive)),
     )
-    .fix(Fix::by_hand("only where all code on the machine is trusted: boot with `mitigations=off`"))
+    .with_fix(Fix::by_hand(
+        "only where all code on the machine is trusted: boot with `mitigations=off`",
+    ))
     .conclude()
 }
 
 fn thermal_throttling(ctx: &Context) -> Conclusion {
     ctx.only_x86()?;
-    let vendor = known(&ctx.environment.machine.vendor)?;
+    let vendor = require_known(&ctx.environment.machine.vendor)?;
     if vendor != "GenuineIntel" {
         return not_applicable(
             "only Intel processors count it",
@@ -206,17 +213,20 @@ fn thermal_throttling(ctx: &Context) -> Conclusion {
         )
         .conclude();
     }
-    let mut most = 0;
+    let mut highest_count = 0;
     for cpu in ctx.cpus.iter() {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count");
         let count = ctx.unless_guest(ctx.read(&path), "the temperature")?;
-        most = most.max(crate::check::context::as_number(&path, &count)?);
+        highest_count = highest_count.max(crate::check::context::as_number(&path, &count)?);
     }
     let files = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count";
-    match most {
-        0 => ok("never since boot", format_evidence(files, 0)),
-        n => warning(format!("up to {n} times per CPU since boot"), format_evidence(files, n))
-            .fix(Fix::by_hand("improve the cooling")),
+    match highest_count {
+        0 => ok_outcome("never since boot", format_evidence(files, 0)),
+        n => warning_outcome(
+            format!("up to {n} times per CPU since boot"),
+            format_evidence(files, n),
+        )
+        .with_fix(Fix::by_hand("improve the cooling")),
     }
     .conclude()
 }

@@ -1,7 +1,7 @@
 //! Frequency, idle states and other power saving.
 
 use super::{Rule, RuleGroup};
-use crate::check::context::{Context, known};
+use crate::check::context::{Context, require_known};
 use crate::check::outcome::*;
 use crate::environment::{CpuInfo, IdleState, KernelCommandLine};
 use crate::files::Files;
@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "Other governors lower the frequency of an idle CPU, and the first work after idle \
               runs at that frequency.",
         source: "Documentation/admin-guide/pm/cpufreq.rst",
-        evaluate: governor,
+        evaluate: check_governor,
     },
     Rule {
         id: "energy-preference",
@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "With turbo, the frequency of a CPU depends on the load of the other CPUs and on the \
               temperature.",
         source: "Documentation/admin-guide/pm/cpufreq.rst, Frequency Boost Support",
-        evaluate: turbo,
+        evaluate: check_turbo,
     },
     Rule {
         id: "idle-states",
@@ -70,34 +70,34 @@ fn of_each<'a, T>(
     read: impl Fn(&'a CpuInfo) -> &'a Fact<T>,
 ) -> Result<Vec<(usize, &'a T)>, CheckOutcome> {
     let infos = ctx.cpu_infos()?;
-    let values = infos.into_iter().map(|info| Ok((info.cpu, known(read(info))?))).collect();
+    let values = infos.into_iter().map(|info| Ok((info.cpu, require_known(read(info))?))).collect();
     ctx.unless_guest(values, "the frequency")
 }
 
-fn cpufreq(cpu: usize, name: &str) -> String {
+fn cpufreq_path(cpu: usize, name: &str) -> String {
     format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}")
 }
 
-fn governor(ctx: &Context) -> Conclusion {
+fn check_governor(ctx: &Context) -> Conclusion {
     let governors = of_each(ctx, |info| &info.frequency.governor)?;
-    let others: Vec<_> =
+    let other_governors: Vec<_> =
         governors.iter().filter(|(_, governor)| *governor != "performance").collect();
-    let Some((cpu, governor)) = others.first() else {
-        return ok(
+    let Some((cpu, governor)) = other_governors.first() else {
+        return ok_outcome(
             "every CPU has the governor performance",
             format_evidence("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", "performance"),
         )
         .conclude();
     };
-    let writes = others
+    let writes = other_governors
         .iter()
-        .map(|(cpu, _)| (cpufreq(*cpu, "scaling_governor"), "performance".into()))
+        .map(|(cpu, _)| (cpufreq_path(*cpu, "scaling_governor"), "performance".into()))
         .collect();
-    warning(
-        format!("{} CPU(s) change their frequency", others.len()),
-        format_evidence(&cpufreq(*cpu, "scaling_governor"), governor),
+    warning_outcome(
+        format!("{} CPU(s) change their frequency", other_governors.len()),
+        format_evidence(&cpufreq_path(*cpu, "scaling_governor"), governor),
     )
-    .fix(Fix::writes(writes))
+    .with_fix(Fix::from_writes(writes))
     .conclude()
 }
 
@@ -109,25 +109,30 @@ fn energy_preference(ctx: &Context) -> Conclusion {
     if !["intel_pstate", "amd-pstate-epp", "amd_pstate_epp"].contains(&driver.as_str()) {
         return not_applicable(
             "this driver has no energy preference",
-            format_evidence(&cpufreq(cpu, "scaling_driver"), driver),
+            format_evidence(&cpufreq_path(cpu, "scaling_driver"), driver),
         )
         .conclude();
     }
     let name = "energy_performance_preference";
     let preferences = of_each(ctx, |info| &info.frequency.energy_preference)?;
-    let others: Vec<_> =
+    let other_preferences: Vec<_> =
         preferences.iter().filter(|(_, preference)| *preference != "performance").collect();
-    let Some((cpu, preference)) = others.first() else {
-        return ok("performance is preferred", format_evidence(&cpufreq(cpu, name), "performance"))
-            .conclude();
+    let Some((cpu, preference)) = other_preferences.first() else {
+        return ok_outcome(
+            "performance is preferred",
+            format_evidence(&cpufreq_path(cpu, name), "performance"),
+        )
+        .conclude();
     };
-    let writes =
-        others.iter().map(|(cpu, _)| (cpufreq(*cpu, name), "performance".into())).collect();
-    advice(
+    let writes = other_preferences
+        .iter()
+        .map(|(cpu, _)| (cpufreq_path(*cpu, name), "performance".into()))
+        .collect();
+    advice_outcome(
         "the processor trades performance for energy",
-        format_evidence(&cpufreq(*cpu, name), preference),
+        format_evidence(&cpufreq_path(*cpu, name), preference),
     )
-    .fix(Fix::writes(writes))
+    .with_fix(Fix::from_writes(writes))
     .conclude()
 }
 
@@ -137,32 +142,32 @@ fn frequency_cap(ctx: &Context) -> Conclusion {
     let capped: Vec<_> =
         max.iter().zip(&hardware).filter(|((_, max), (_, hardware))| max < hardware).collect();
     let Some(((cpu, max), (_, hardware))) = capped.first() else {
-        return ok(
+        return ok_outcome(
             "every CPU may run at its highest frequency",
-            format_evidence(&cpufreq(max[0].0, "scaling_max_freq"), max[0].1),
+            format_evidence(&cpufreq_path(max[0].0, "scaling_max_freq"), max[0].1),
         )
         .conclude();
     };
     let writes = capped
         .iter()
-        .map(|((cpu, _), (_, hw))| (cpufreq(*cpu, "scaling_max_freq"), hw.0.to_string()))
+        .map(|((cpu, _), (_, hw))| (cpufreq_path(*cpu, "scaling_max_freq"), hw.0.to_string()))
         .collect();
-    advice(
+    advice_outcome(
         format!("{} CPU(s) are kept below {hardware}", capped.len()),
-        format_evidence(&cpufreq(*cpu, "scaling_max_freq"), max),
+        format_evidence(&cpufreq_path(*cpu, "scaling_max_freq"), max),
     )
-    .fix(Fix::writes(writes))
+    .with_fix(Fix::from_writes(writes))
     .conclude()
 }
 
 /// intel_pstate has its own switch; the other drivers share one.
-fn turbo(ctx: &Context) -> Conclusion {
+fn check_turbo(ctx: &Context) -> Conclusion {
     let intel = "/sys/devices/system/cpu/intel_pstate/no_turbo";
-    let (path, is_on, off) = match ctx.setting(intel) {
+    let (path, is_on, off) = match ctx.read_setting(intel) {
         Ok(value) => (intel, value == "0", "1"),
         Err(_) => {
             let path = "/sys/devices/system/cpu/cpufreq/boost";
-            let value = ctx.setting(path).map_err(|unread| {
+            let value = ctx.read_setting(path).map_err(|unread| {
                 match ctx.is_no_x86() && !ctx.files().exists(path) {
                     // The file exists if the driver has a boost (drivers/cpufreq/cpufreq.c,
                     // create_boost_sysfs_file); outside of x86 nothing else raises the frequency.
@@ -175,12 +180,12 @@ fn turbo(ctx: &Context) -> Conclusion {
         }
     };
     match is_on {
-        false => ok("turbo is off", format_evidence(path, off)),
-        true => advice(
+        false => ok_outcome("turbo is off", format_evidence(path, off)),
+        true => advice_outcome(
             "the frequency depends on the other CPUs and the temperature",
             format!("{path} is not {off}"),
         )
-        .fix(Fix::write(path, off)),
+        .with_fix(Fix::write(path, off)),
     }
     .conclude()
 }
@@ -195,23 +200,24 @@ fn latency_request(files: &dyn Files) -> Option<Nanos> {
 fn idle_states(ctx: &Context) -> Conclusion {
     // Only x86 reads the parameter (arch/x86/kernel/process.c, idle_setup).
     let line = ctx.command_line();
-    let polls = |line: &&KernelCommandLine| line.value("idle").is_some_and(|value| value == "poll");
+    let polls =
+        |line: &&KernelCommandLine| line.last_value("idle").is_some_and(|value| value == "poll");
     if line.as_ref().is_ok_and(polls) && !ctx.is_no_x86() {
-        return ok("idle CPUs poll", "/proc/cmdline has idle=poll").conclude();
+        return ok_outcome("idle CPUs poll", "/proc/cmdline has idle=poll").conclude();
     }
     let request = latency_request(ctx.files()).filter(|asked| *asked <= SHALLOW);
     if let Some(asked) = request {
-        return ok(
+        return ok_outcome(
             "a process keeps the CPUs out of deep idle states",
             format_evidence("/dev/cpu_dma_latency", asked),
         )
         .conclude();
     }
     let driver = &ctx.environment.idle_driver;
-    if driver.known().is_some_and(|driver| driver == "none") {
+    if driver.known_value().is_some_and(|driver| driver == "none") {
         // The kernel then uses the architecture's own instruction: HLT, WFI (kernel/sched/idle.c,
         // default_idle_call).
-        return ok(
+        return ok_outcome(
             "an idle CPU only halts",
             format_evidence("/sys/devices/system/cpu/cpuidle/current_driver", "none"),
         )
@@ -219,10 +225,10 @@ fn idle_states(ctx: &Context) -> Conclusion {
     }
     let mut deep: Vec<(usize, usize, &IdleState, Nanos)> = Vec::new();
     for info in ctx.cpu_infos()? {
-        let states = ctx.unless_guest(known(&info.idle_states), "deep idle")?;
+        let states = ctx.unless_guest(require_known(&info.idle_states), "deep idle")?;
         for (n, state) in states.iter().enumerate() {
-            let latency = *known(&state.exit_latency)?;
-            if latency > SHALLOW && !*known(&state.disabled)? {
+            let latency = *require_known(&state.exit_latency)?;
+            if latency > SHALLOW && !*require_known(&state.disabled)? {
                 deep.push((info.cpu, n, state, latency));
             }
         }
@@ -233,7 +239,7 @@ fn idle_states(ctx: &Context) -> Conclusion {
     let Some((cpu, n, state, latency)) = deep.iter().max_by_key(|(_, _, _, latency)| *latency)
     else {
         let files = "/sys/devices/system/cpu/cpu*/cpuidle/state*/latency";
-        return ok(
+        return ok_outcome(
             "every enabled idle state has a short exit latency",
             format!("{files} are at most {SHALLOW}, or disabled"),
         )
@@ -246,8 +252,8 @@ fn idle_states(ctx: &Context) -> Conclusion {
     );
     let writes =
         deep.iter().map(|(cpu, n, _, _)| (path(*cpu, *n, "disable"), "1".into())).collect();
-    warning(message, format_evidence(&path(*cpu, *n, "latency"), latency.ns() / 1_000))
-        .fix(Fix::writes(writes))
+    warning_outcome(message, format_evidence(&path(*cpu, *n, "latency"), latency.ns() / 1_000))
+        .with_fix(Fix::from_writes(writes))
         .conclude()
 }
 
@@ -255,11 +261,12 @@ fn pcie_power_saving(ctx: &Context) -> Conclusion {
     let path = "/sys/module/pcie_aspm/parameters/policy";
     let policy = ctx.unless_guest(ctx.setting_of(path, "PCIEASPM"), "the power of links")?;
     match policy.contains("[powersave]") || policy.contains("[powersupersave]") {
-        true => advice("links enter low-power states", format_evidence(path, policy))
-            .fix(Fix::write(path, "performance")),
-        false => {
-            ok("links stay active, or as the firmware set them", format_evidence(path, policy))
-        }
+        true => advice_outcome("links enter low-power states", format_evidence(path, policy))
+            .with_fix(Fix::write(path, "performance")),
+        false => ok_outcome(
+            "links stay active, or as the firmware set them",
+            format_evidence(path, policy),
+        ),
     }
     .conclude()
 }

@@ -2,7 +2,7 @@
 
 use super::{Rule, RuleGroup};
 use crate::check::Capability;
-use crate::check::context::{Context, as_number, known};
+use crate::check::context::{Context, as_number, require_known};
 use crate::check::outcome::*;
 use crate::check::rights::{Grant, find_grants};
 use crate::environment::MemorySize;
@@ -67,55 +67,58 @@ fn limits_conf(ctx: &Context, item: &str, value: &str, unit: &str) -> Fix {
 }
 
 fn realtime_priority_limit(ctx: &Context) -> Conclusion {
-    if known(&ctx.process().has(Capability::SysNice)).is_ok_and(|has| *has) {
-        return ok("this process has CAP_SYS_NICE", "/proc/self/status, CapEff").conclude();
+    if require_known(&ctx.process_facts().has_capability(Capability::SysNice)).is_ok_and(|has| *has)
+    {
+        return ok_outcome("this process has CAP_SYS_NICE", "/proc/self/status, CapEff").conclude();
     }
-    let limit = *known(&ctx.process().soft_limit("Max realtime priority"))?;
+    let limit = *require_known(&ctx.process_facts().soft_limit("Max realtime priority"))?;
     match limit {
         None | Some(99..) => {
-            ok("every priority may be used", "/proc/self/limits, Max realtime priority")
+            ok_outcome("every priority may be used", "/proc/self/limits, Max realtime priority")
         }
-        Some(0) => bad(
+        Some(0) => bad_outcome(
             "no real-time priority may be used",
             format_evidence("/proc/self/limits, Max realtime priority", 0),
         )
-        .fix(limits_conf(ctx, "rtprio", "99", "LimitRTPRIO=99")),
-        Some(top) => advice(
+        .with_fix(limits_conf(ctx, "rtprio", "99", "LimitRTPRIO=99")),
+        Some(top) => advice_outcome(
             format!("priorities up to {top} may be used"),
             format_evidence("/proc/self/limits, Max realtime priority", top),
         )
-        .fix(limits_conf(ctx, "rtprio", "99", "LimitRTPRIO=99")),
+        .with_fix(limits_conf(ctx, "rtprio", "99", "LimitRTPRIO=99")),
     }
     .conclude()
 }
 
 fn memory_lock_limit(ctx: &Context) -> Conclusion {
-    if known(&ctx.process().has(Capability::IpcLock)).is_ok_and(|has| *has) {
-        return ok("this process has CAP_IPC_LOCK", "/proc/self/status, CapEff").conclude();
+    if require_known(&ctx.process_facts().has_capability(Capability::IpcLock)).is_ok_and(|has| *has)
+    {
+        return ok_outcome("this process has CAP_IPC_LOCK", "/proc/self/status, CapEff").conclude();
     }
     let name = "/proc/self/limits, Max locked memory";
-    match *known(&ctx.process().soft_limit("Max locked memory"))? {
-        None => ok("all memory may be locked", name),
+    match *require_known(&ctx.process_facts().soft_limit("Max locked memory"))? {
+        None => ok_outcome("all memory may be locked", name),
         Some(size) if size >= MEMORY => {
-            ok(format!("{} may be locked", MemorySize(size)), format_evidence(name, size))
+            ok_outcome(format!("{} may be locked", MemorySize(size)), format_evidence(name, size))
         }
-        Some(size) => {
-            warning(format!("only {} may be locked", MemorySize(size)), format_evidence(name, size))
-                .fix(limits_conf(ctx, "memlock", "unlimited", "LimitMEMLOCK=infinity"))
-        }
+        Some(size) => warning_outcome(
+            format!("only {} may be locked", MemorySize(size)),
+            format_evidence(name, size),
+        )
+        .with_fix(limits_conf(ctx, "memlock", "unlimited", "LimitMEMLOCK=infinity")),
     }
     .conclude()
 }
 
 fn realtime_timeout(ctx: &Context) -> Conclusion {
     let name = "/proc/self/limits, Max realtime timeout";
-    match *known(&ctx.process().soft_limit("Max realtime timeout"))? {
-        None => ok("there is no limit", name),
-        Some(us) => advice(
+    match *require_known(&ctx.process_facts().soft_limit("Max realtime timeout"))? {
+        None => ok_outcome("there is no limit", name),
+        Some(us) => advice_outcome(
             format!("a real-time task gets SIGXCPU after {us} µs without blocking"),
             format_evidence(name, us),
         )
-        .fix(Fix::by_hand("raise it for the program: prlimit --rttime=unlimited")),
+        .with_fix(Fix::by_hand("raise it for the program: prlimit --rttime=unlimited")),
     }
     .conclude()
 }
@@ -124,18 +127,18 @@ fn timer_slack(ctx: &Context) -> Conclusion {
     let path = "/proc/self/timerslack_ns";
     let slack = as_number(path, &ctx.read(path)?)?;
     match slack <= DEFAULT_SLACK {
-        true => ok(
+        true => ok_outcome(
             format!(
                 "timers of normal tasks are deferred by at most {slack} ns, real-time ones not at \
                  all"
             ),
             format_evidence(path, slack),
         ),
-        false => advice(
+        false => advice_outcome(
             format!("timers of normal tasks may be deferred by {slack} ns"),
             format_evidence(path, slack),
         )
-        .fix(Fix::by_hand(
+        .with_fix(Fix::by_hand(
             "a parent set it: start from another shell or service (TimerSlackNSec=)",
         )),
     }

@@ -1,7 +1,7 @@
 //! Resources that real-time CPUs share with others: cores, caches, memory.
 
 use super::{Rule, RuleGroup};
-use crate::check::context::{Chosen, Context, known};
+use crate::check::context::{Chosen, Context, require_known};
 use crate::check::outcome::*;
 use crate::environment::Cache;
 use punctual_core::{CpuSet, Fact};
@@ -36,19 +36,20 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn smt_siblings(ctx: &Context) -> Conclusion {
-    let infos = known(&ctx.environment.topology.cpus)?;
+    let infos = require_known(&ctx.environment.topology.cpus)?;
     let mut shared = CpuSet::new();
     for place in infos.iter().filter(|place| ctx.cpus.contains(place.cpu)) {
-        if known(&place.siblings)?.len() > 1 {
+        if require_known(&place.siblings)?.len() > 1 {
             shared.insert(place.cpu);
         }
     }
     let files = "/sys/devices/system/cpu/cpu*/topology/thread_siblings_list";
-    let Some(first) = shared.first() else {
-        return ok("each has a core of its own", format!("{files} name one CPU each")).conclude();
+    let Some(first) = shared.first_cpu() else {
+        return ok_outcome("each has a core of its own", format!("{files} name one CPU each"))
+            .conclude();
     };
     let siblings =
-        ctx.environment.topology.siblings(first).map(CpuSet::to_string).unwrap_or_default();
+        ctx.environment.topology.siblings_of(first).map(CpuSet::to_string).unwrap_or_default();
     let evidence = format_evidence(
         &format!("/sys/devices/system/cpu/cpu{first}/topology/thread_siblings_list"),
         siblings,
@@ -59,17 +60,17 @@ fn smt_siblings(ctx: &Context) -> Conclusion {
          offline)",
     );
     match ctx.chosen {
-        Chosen::All => advice(message, evidence).fix(fix),
-        Chosen::Named | Chosen::Isolated => warning(message, evidence).fix(fix),
+        Chosen::All => advice_outcome(message, evidence).with_fix(fix),
+        Chosen::Named | Chosen::Isolated => warning_outcome(message, evidence).with_fix(fix),
     }
     .conclude()
 }
 
 fn shared_cache(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
-    let caches = known(&ctx.environment.topology.caches)?;
+    let cpus = ctx.dedicated_cpus()?;
+    let caches = require_known(&ctx.environment.topology.caches)?;
     if caches.is_empty() {
-        return unknown("/sys/devices/system/cpu/cpu*/cache shows no cache").conclude();
+        return unknown_outcome("/sys/devices/system/cpu/cpu*/cache shows no cache").conclude();
     }
     let shared = |cache: &&Cache| {
         cache.level == 2
@@ -77,18 +78,18 @@ fn shared_cache(ctx: &Context) -> Conclusion {
             && !cache.shared.is_subset(cpus)
     };
     match caches.iter().find(shared) {
-        None => ok(
+        None => ok_outcome(
             "no second-level cache is shared with other CPUs",
             "/sys/devices/system/cpu/cpu*/cache/index*/shared_cpu_list",
         ),
         Some(cache) => {
-            let first = cache.shared.first().unwrap_or_default();
+            let first = cache.shared.first_cpu().unwrap_or_default();
             let path = format!("/sys/devices/system/cpu/cpu{first}/cache/index*/shared_cpu_list");
-            advice(
+            advice_outcome(
                 "a second-level cache is shared with other CPUs",
                 format_evidence(&path, &cache.shared),
             )
-            .fix(Fix::by_hand(format!(
+            .with_fix(Fix::by_hand(format!(
                 "take all of the CPUs {} for real time, or none",
                 cache.shared
             )))
@@ -98,25 +99,27 @@ fn shared_cache(ctx: &Context) -> Conclusion {
 }
 
 fn one_memory_node(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
+    let cpus = ctx.dedicated_cpus()?;
     let nodes = match &ctx.environment.topology.nodes {
-        Fact::Unavailable(why) if ctx.config().is_ok_and(|config| !config.has("NUMA")) => {
+        Fact::Unavailable(why)
+            if ctx.kernel_config().is_ok_and(|config| !config.has_option("NUMA")) =>
+        {
             return not_applicable("the system has one NUMA node only", why).conclude();
         }
-        nodes => known(nodes)?,
+        nodes => require_known(nodes)?,
     };
     let mut of_ours = Vec::new();
     for node in nodes {
-        if !known(&node.cpus)?.intersection(cpus).is_empty() {
+        if !require_known(&node.cpus)?.intersection(cpus).is_empty() {
             of_ours.push(node.node.to_string());
         }
     }
     let evidence = format!("/sys/devices/system/node/node*/cpulist: nodes {}", join_some(&of_ours));
     match of_ours.len() {
-        0 => unknown("/sys/devices/system/node/node*/cpulist name none of the CPUs"),
-        1 => ok("they belong to one NUMA node", evidence),
-        n => advice(format!("they are spread over {n} NUMA nodes"), evidence)
-            .fix(Fix::by_hand("punctual isolate create --node N")),
+        0 => unknown_outcome("/sys/devices/system/node/node*/cpulist name none of the CPUs"),
+        1 => ok_outcome("they belong to one NUMA node", evidence),
+        n => advice_outcome(format!("they are spread over {n} NUMA nodes"), evidence)
+            .with_fix(Fix::by_hand("punctual isolate create --node N")),
     }
     .conclude()
 }

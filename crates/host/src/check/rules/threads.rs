@@ -54,8 +54,9 @@ const ORDER: [(&str, &str); 3] =
     [("irq_work/", "rcu"), ("rcu", "ksoftirqd/"), ("ktimers/", "ksoftirqd/")];
 
 fn kernel_thread_order(ctx: &Context) -> Conclusion {
-    let kernel: Vec<&CheckedTask> = ctx.tasks()?.iter().filter(|task| task.kernel).collect();
-    let of = |name: &str| {
+    let kernel: Vec<&CheckedTask> =
+        ctx.checked_tasks()?.iter().filter(|task| task.kernel).collect();
+    let threads_named = |name: &str| {
         let is = |task: &&&CheckedTask| {
             // Of RCU's, those that boost, call back and end grace periods: not its workers.
             let rcu = ["rcuc/", "rcub/", "rcu_preempt", "rcu_sched"];
@@ -68,33 +69,39 @@ fn kernel_thread_order(ctx: &Context) -> Conclusion {
         kernel.iter().filter(is).copied().collect::<Vec<_>>()
     };
     if kernel.is_empty() {
-        return unknown("/proc/*/stat show no thread of the kernel").conclude();
+        return unknown_outcome("/proc/*/stat show no thread of the kernel").conclude();
     }
     let label = |task: &CheckedTask| format!("{} at {}", task.label(), task.rt_priority);
-    let raised = of("ksoftirqd/").into_iter().filter(|task| task.rt_priority > 0);
+    let raised = threads_named("ksoftirqd/").into_iter().filter(|task| task.rt_priority > 0);
     let raised: Vec<String> = raised.map(label).collect();
     let turned = ORDER.iter().filter_map(|(above, below)| {
-        let least = of(above).into_iter().min_by_key(|task| task.rt_priority)?;
-        let most = of(below).into_iter().max_by_key(|task| task.rt_priority)?;
-        (least.rt_priority < most.rt_priority)
-            .then(|| format!("{} is below {}", label(least), label(most)))
+        let lowest_above = threads_named(above).into_iter().min_by_key(|task| task.rt_priority)?;
+        let highest_below = threads_named(below).into_iter().max_by_key(|task| task.rt_priority)?;
+        (lowest_above.rt_priority < highest_below.rt_priority)
+            .then(|| format!("{} is below {}", label(lowest_above), label(highest_below)))
     });
     let turned: Vec<String> = turned.collect();
     let evidence = |list: &[String]| format!("/proc/*/stat: {}", join_some(list));
     if !turned.is_empty() {
-        return warning("the order of the kernel's threads is turned round", evidence(&turned))
-            .fix(Fix::by_hand(
-                "give the upper ones at least the priority of the lower ones (chrt -f -p PRIORITY \
+        return warning_outcome(
+            "the order of the kernel's threads is turned round",
+            evidence(&turned),
+        )
+        .with_fix(Fix::by_hand(
+            "give the upper ones at least the priority of the lower ones (chrt -f -p PRIORITY \
                  PID), or ksoftirqd none (chrt -o -p 0 PID)",
-            ))
-            .conclude();
+        ))
+        .conclude();
     }
     if !raised.is_empty() {
-        return warning("softirq threads were raised: they run above tasks", evidence(&raised))
-            .fix(Fix::by_hand("chrt -o -p 0 PID for each, unless the load needs it"))
-            .conclude();
+        return warning_outcome(
+            "softirq threads were raised: they run above tasks",
+            evidence(&raised),
+        )
+        .with_fix(Fix::by_hand("chrt -o -p 0 PID for each, unless the load needs it"))
+        .conclude();
     }
-    ok(
+    ok_outcome(
         "the kernel's threads are in their order",
         "/proc/*/stat of irq_work, rcu, ktimers, ksoftirqd",
     )
@@ -113,9 +120,9 @@ struct VirtualCpu {
 }
 
 fn vcpu_threads(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
+    let cpus = ctx.dedicated_cpus()?;
     let is_qemu = |name: &str| ["qemu-", "kvm"].iter().any(|start| name.starts_with(start));
-    let tasks = ctx.tasks()?.iter();
+    let tasks = ctx.checked_tasks()?.iter();
     let machines: Vec<&CheckedTask> =
         tasks.filter(|task| !task.kernel && is_qemu(&task.name)).take(MAX_MACHINES).collect();
     if machines.is_empty() {
@@ -125,19 +132,23 @@ fn vcpu_threads(ctx: &Context) -> Conclusion {
     for machine in machines {
         let threads = virtual_cpus(ctx, machine.pid);
         // A machine without a virtual CPU there is none of real time.
-        let here = threads.iter().any(|thread| !thread.allowed.intersection(cpus).is_empty());
-        let out = threads.iter().filter(|thread| here && !thread.allowed.is_subset(cpus));
+        let is_on_these_cpus =
+            threads.iter().any(|thread| !thread.allowed.intersection(cpus).is_empty());
+        let out =
+            threads.iter().filter(|thread| is_on_these_cpus && !thread.allowed.is_subset(cpus));
         escaping.extend(out.map(|VirtualCpu { label, allowed, ran_on }| {
             format!("{label} of {} may run on {allowed} and ran on {ran_on}", machine.label())
         }));
     }
     if escaping.is_empty() {
         let evidence = "/proc/*/task/*/status, Cpus_allowed_list, of threads named `CPU N/KVM`";
-        return ok("no virtual CPU leaves the real-time CPUs", evidence).conclude();
+        return ok_outcome("no virtual CPU leaves the real-time CPUs", evidence).conclude();
     }
     let message = format!("{} virtual CPUs may leave the real-time CPUs", escaping.len());
-    warning(message, join_some(&escaping))
-        .fix(Fix::by_hand(format!("taskset -cp {cpus} THREAD for each (libvirt: virsh vcpupin)")))
+    warning_outcome(message, join_some(&escaping))
+        .with_fix(Fix::by_hand(format!(
+            "taskset -cp {cpus} THREAD for each (libvirt: virsh vcpupin)"
+        )))
         .conclude()
 }
 
@@ -167,7 +178,7 @@ const MAX_FILES: usize = 1024;
 /// The threads of the devices that real-time programs have open: a device and its thread have the
 /// same name (`irq/40-ttyS0`), or the file of a UIO device says which.
 fn interrupt_threads_of_programs(ctx: &Context) -> Conclusion {
-    let tasks = ctx.tasks()?;
+    let tasks = ctx.checked_tasks()?;
     // `irq/NUMBER-NAME`, of at most 15 bytes.
     let device =
         |task: &CheckedTask| Some(task.name.strip_prefix("irq/")?.split_once('-')?.1.to_owned());
@@ -191,8 +202,8 @@ fn interrupt_threads_of_programs(ctx: &Context) -> Conclusion {
             for (_, thread) in threads.iter().filter(|of| is_its(of, &open)) {
                 seen += 1;
                 let highest = *highest.get_or_insert_with(|| {
-                    let all = rights::threads(ctx.files(), program.pid).into_iter();
-                    all.filter_map(|of| of.priority).max().unwrap_or(0)
+                    let all_threads = rights::list_threads(ctx.files(), program.pid).into_iter();
+                    all_threads.filter_map(|of| of.priority).max().unwrap_or(0)
                 });
                 if thread.rt_priority < highest {
                     below.push(format!(
@@ -209,13 +220,13 @@ fn interrupt_threads_of_programs(ctx: &Context) -> Conclusion {
     if below.is_empty() {
         return match seen {
             0 => not_applicable("no program has a device with an interrupt thread open", evidence),
-            _ => ok("no interrupt thread is below the program that waits for it", evidence),
+            _ => ok_outcome("no interrupt thread is below the program that waits for it", evidence),
         }
         .conclude();
     }
     let message = format!("{} interrupt threads are below their programs", below.len());
-    warning(message, join_some(&below))
-        .fix(Fix::by_hand("chrt -f -p PRIORITY PID, with at least the program's priority"))
+    warning_outcome(message, join_some(&below))
+        .with_fix(Fix::by_hand("chrt -f -p PRIORITY PID, with at least the program's priority"))
         .conclude()
 }
 
@@ -242,38 +253,38 @@ const LIFE: f64 = 10.0;
 
 fn poller_on_cpu_0(ctx: &Context) -> Conclusion {
     let is_there = |task: &&CheckedTask| {
-        let bound = task.allowed == Some(CpuSet::single(0));
+        let bound = task.allowed == Some(CpuSet::from_cpu(0));
         !task.kernel && task.rt_priority > 0 && (task.ran_on == Some(0) || bound)
     };
-    let there: Vec<&CheckedTask> = ctx.tasks()?.iter().filter(is_there).collect();
-    let good = ok(
+    let tasks_on_cpu0: Vec<&CheckedTask> = ctx.checked_tasks()?.iter().filter(is_there).collect();
+    let good = ok_outcome(
         "no real-time task polls on CPU 0",
         "/proc/*/task/*/stat, utime and stime since starttime",
     );
-    if there.is_empty() {
+    if tasks_on_cpu0.is_empty() {
         return good.conclude();
     }
     let uptime = ctx.read("/proc/uptime")?;
     let Some(now) = uptime.split_whitespace().next().and_then(|of| of.parse::<f64>().ok()) else {
-        return unknown(format_evidence("/proc/uptime", uptime)).conclude();
+        return unknown_outcome(format_evidence("/proc/uptime", uptime)).conclude();
     };
     let seconds = |ticks: u64| ticks as f64 * CpuTimes::TICK.ns() as f64 / 1e9;
     let polls = |task: &&&CheckedTask| {
         // /proc/PID/stat has the time of all threads together.
         let path = format!("/proc/{0}/task/{0}/stat", task.pid);
-        let own = ctx.files().read(&path).ok().and_then(|text| TaskStat::parse(&text));
-        own.is_some_and(|of| {
+        let own_stat = ctx.files().read(&path).ok().and_then(|text| TaskStat::parse(&text));
+        own_stat.is_some_and(|of| {
             let life = now - seconds(of.started);
             life >= LIFE && seconds(of.ran) >= POLLS * life
         })
     };
-    let found: Vec<String> = there.iter().filter(polls).map(|task| task.label()).collect();
+    let found: Vec<String> = tasks_on_cpu0.iter().filter(polls).map(|task| task.label()).collect();
     if found.is_empty() {
         return good.conclude();
     }
     let share = format!("ran for more than {:.0} % of the time since it began", POLLS * 100.0);
     let how = "give it a CPU of its own: `punctual isolate create CPU`, taskset -cp CPU PID";
-    bad("a real-time task polls on CPU 0", format!("{} {share}", join_some(&found)))
-        .fix(Fix::by_hand(how))
+    bad_outcome("a real-time task polls on CPU 0", format!("{} {share}", join_some(&found)))
+        .with_fix(Fix::by_hand(how))
         .conclude()
 }

@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "With audit rules, the kernel checks each system call against all rules, and records \
               wait for the audit daemon.",
         source: "kernel/auditsc.c",
-        evaluate: audit,
+        evaluate: check_audit,
     },
 ];
 
@@ -47,85 +47,94 @@ pub(super) const RULES: &[Rule] = &[
 const HIGH: u32 = 51;
 
 fn user_tasks(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
-    let tasks = ctx.tasks()?.iter().filter(|task| !task.kernel);
-    let there: Vec<String> =
+    let cpus = ctx.dedicated_cpus()?;
+    let tasks = ctx.checked_tasks()?.iter().filter(|task| !task.kernel);
+    let tasks_there: Vec<String> =
         tasks.filter(|task| task.may_run_on(cpus)).map(|task| task.label()).collect();
-    if there.is_empty() {
-        return ok("no process may run there", "Cpus_allowed_list of /proc/*/status").conclude();
+    if tasks_there.is_empty() {
+        return ok_outcome("no process may run there", "Cpus_allowed_list of /proc/*/status")
+            .conclude();
     }
-    warning(
-        format!("{} processes may run there", there.len()),
-        format!("Cpus_allowed_list of /proc/*/status: {}", join_some(&there)),
+    warning_outcome(
+        format!("{} processes may run there", tasks_there.len()),
+        format!("Cpus_allowed_list of /proc/*/status: {}", join_some(&tasks_there)),
     )
-    .fix_by(ctx.isolate())
+    .fix_by(ctx.isolation_fix())
     .conclude()
 }
 
 fn kernel_threads(ctx: &Context) -> Conclusion {
-    let cpus = ctx.dedicated()?;
-    let tasks = ctx.tasks()?.iter().filter(|task| task.kernel && task.movable && !task.is_bound());
-    let there: Vec<String> =
+    let cpus = ctx.dedicated_cpus()?;
+    let tasks =
+        ctx.checked_tasks()?.iter().filter(|task| task.kernel && task.movable && !task.is_bound());
+    let threads_there: Vec<String> =
         tasks.filter(|task| task.may_run_on(cpus)).map(|task| task.label()).collect();
-    if there.is_empty() {
-        return ok(
+    if threads_there.is_empty() {
+        return ok_outcome(
             "only kernel threads that cannot be moved may run there",
             "Cpus_allowed_list of /proc/*/status",
         )
         .conclude();
     }
-    let message = format!("{} kernel threads that could be moved may run there", there.len());
-    advice(message, format!("Cpus_allowed_list of /proc/*/status: {}", join_some(&there)))
-        .fix_by(ctx.isolate())
-        .conclude()
+    let message =
+        format!("{} kernel threads that could be moved may run there", threads_there.len());
+    advice_outcome(
+        message,
+        format!("Cpus_allowed_list of /proc/*/status: {}", join_some(&threads_there)),
+    )
+    .fix_by(ctx.isolation_fix())
+    .conclude()
 }
 
 fn competing_priorities(ctx: &Context) -> Conclusion {
     let tasks = ctx
-        .tasks()?
+        .checked_tasks()?
         .iter()
         .filter(|task| !task.kernel && task.rt_priority >= HIGH && task.may_run_on(&ctx.cpus));
     let high: Vec<String> =
         tasks.map(|task| format!("{} at {}", task.label(), task.rt_priority)).collect();
     if high.is_empty() {
-        return ok(
+        return ok_outcome(
             format!("no process has a priority of {HIGH} or more there"),
             "/proc/*/stat, main threads",
         )
         .conclude();
     }
-    advice(
+    advice_outcome(
         format!("{} process(es) have a high priority there", high.len()),
         format!("/proc/*/stat, main threads: {}", join_some(&high)),
     )
-    .fix(Fix::by_hand(
+    .with_fix(Fix::by_hand(
         "give them a lower priority (chrt -f -p PRIORITY PID) or other CPUs (taskset -cp LIST PID)",
     ))
     .conclude()
 }
 
-fn audit(ctx: &Context) -> Conclusion {
+fn check_audit(ctx: &Context) -> Conclusion {
     let line = ctx.command_line()?;
-    let parameter = line.value("audit").unwrap_or_default();
+    let parameter = line.last_value("audit").unwrap_or_default();
     if ["0", "off"].contains(&parameter.as_str()) {
-        return ok("auditing is off", format!("/proc/cmdline has audit={parameter}")).conclude();
+        return ok_outcome("auditing is off", format!("/proc/cmdline has audit={parameter}"))
+            .conclude();
     }
     let fix = Fix::by_hand("systemctl disable --now auditd, or boot with `audit=0`");
     if ["1", "on"].contains(&parameter.as_str()) {
-        return advice(
+        return advice_outcome(
             "every task is audited from boot",
             format!("/proc/cmdline has audit={parameter}"),
         )
-        .fix(fix)
+        .with_fix(fix)
         .conclude();
     }
-    match ctx.tasks()?.iter().find(|task| task.name == "auditd") {
+    match ctx.checked_tasks()?.iter().find(|task| task.name == "auditd") {
         Some(daemon) => {
-            advice("the audit daemon runs", format!("/proc/*/stat: {}", daemon.label())).fix(fix)
+            advice_outcome("the audit daemon runs", format!("/proc/*/stat: {}", daemon.label()))
+                .with_fix(fix)
         }
-        None => {
-            ok("no audit daemon runs", "/proc/*/stat name no auditd, /proc/cmdline has no audit=1")
-        }
+        None => ok_outcome(
+            "no audit daemon runs",
+            "/proc/*/stat name no auditd, /proc/cmdline has no audit=1",
+        ),
     }
     .conclude()
 }

@@ -665,9 +665,9 @@ const IRQ_AT_0: &str = "60 (irq/24-eth0) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20
 const SMI_COUNT_7: &str = "0000000000000000000000000000000000000000000000000000\u{7}\0\0\0\0\0\0\0";
 
 fn changed(changes: &[(&str, &str)]) -> FakeFiles {
-    changes.iter().fold(ideal(), |files, (path, value)| match *value {
-        GONE => files.without(path),
-        value => files.with(path, value),
+    changes.iter().fold(ideal_files(), |files, (path, value)| match *value {
+        GONE => files.without_path(path),
+        value => files.with_file(path, value),
     })
 }
 
@@ -691,11 +691,11 @@ fn each_rule_has_a_bad_case() {
     let bad = |rule: &Rule| {
         CASES.iter().any(|(id, _, verdict)| *id == rule.id && !matches!(verdict, Ok | Unknown))
     };
-    let without: Vec<&str> = rules().filter(|rule| !bad(rule)).map(|rule| rule.id).collect();
+    let without: Vec<&str> = all_rules().filter(|rule| !bad(rule)).map(|rule| rule.id).collect();
     // Its bad case needs CPUs that are named and not isolated: see below.
     assert_eq!(without, ["systemd-affinity"]);
     assert!(
-        CASES.iter().all(|(id, ..)| rules().any(|rule| rule.id == *id)),
+        CASES.iter().all(|(id, ..)| all_rules().any(|rule| rule.id == *id)),
         "a case of a rule that is not there"
     );
 }
@@ -707,19 +707,26 @@ fn affinities_of_systemd_services_are_judged() {
     assert_eq!(verdict(files()), Advice);
     assert_eq!(
         verdict(
-            files().with("/etc/systemd/system.conf", "#CPUAffinity=\n[Manager]\nCPUAffinity=0 1\n")
+            files().with_file(
+                "/etc/systemd/system.conf",
+                "#CPUAffinity=\n[Manager]\nCPUAffinity=0 1\n"
+            )
         ),
         Ok
     );
     assert_eq!(
-        verdict(files().with("/etc/systemd/system.conf.d/rt.conf", "[Manager]\nCPUAffinity=0-2\n")),
+        verdict(
+            files().with_file("/etc/systemd/system.conf.d/rt.conf", "[Manager]\nCPUAffinity=0-2\n")
+        ),
         Advice
     );
     assert_eq!(
-        verdict(files().with("/etc/systemd/system.conf", "[Manager]\nCPUAffinity=none of them\n")),
+        verdict(
+            files().with_file("/etc/systemd/system.conf", "[Manager]\nCPUAffinity=none of them\n")
+        ),
         Advice
     );
-    assert_eq!(verdict(files().without("/run")), Ok);
+    assert_eq!(verdict(files().without_path("/run")), Ok);
     assert_eq!(result(&files(), Some("2-3"), "isolated-cpus").verdict, Warning);
 }
 
@@ -731,8 +738,8 @@ fn rules_controlled_by_the_host_do_not_apply_in_a_guest() {
             "vendor_id : GenuineIntel\nmodel name : x\nflags : tsc constant_tsc nonstop_tsc \
              hypervisor",
         )])
-        .without("/sys/devices/system/cpu/cpu2/cpufreq")
-        .without("/dev/cpu")
+        .without_path("/sys/devices/system/cpu/cpu2/cpufreq")
+        .without_path("/dev/cpu")
     };
     for rule in ["governor", "frequency-cap", "energy-preference", "smi-count"] {
         let result = result(&guest(), None, rule);
@@ -745,11 +752,11 @@ fn rules_controlled_by_the_host_do_not_apply_in_a_guest() {
 fn version_1_cpusets_outside_load_balancing_are_partitions() {
     let v1 = |own: &str| {
         let files = changed(&[V1, ("/sys/devices/system/cpu/isolated", "")])
-            .with("/cg/cpuset/cpuset.cpus", "0-3");
-        let files = files.with("/cg/cpuset/cpuset.sched_load_balance", "0");
+            .with_file("/cg/cpuset/cpuset.cpus", "0-3");
+        let files = files.with_file("/cg/cpuset/cpuset.sched_load_balance", "0");
         let files = files
-            .with("/cg/cpuset/rt/cpuset.sched_load_balance", own)
-            .with("/cg/cpuset/rt/cpuset.cpus", "3");
+            .with_file("/cg/cpuset/rt/cpuset.sched_load_balance", own)
+            .with_file("/cg/cpuset/rt/cpuset.cpus", "3");
         let context = Context::new(&files, None);
         (context.cpus.to_string(), context.chosen)
     };
@@ -775,7 +782,7 @@ fn proposed_fixes_make_their_rule_pass() {
         assert_eq!(result.verdict, *verdict);
         assert!(!result.writes.is_empty(), "{result:?}");
         // The suggested writes satisfy the rule.
-        let after = result.writes.iter().fold(files, |files, w| files.with(&w.path, &w.value));
+        let after = result.writes.iter().fold(files, |files, w| files.with_file(&w.path, &w.value));
         let again = self::result(&after, None, rule);
         let moved = *rule == "interrupts-elsewhere";
         assert!(again.verdict == Ok || moved, "{again:?}");

@@ -19,11 +19,11 @@ struct Changed {
 
 impl Changed {
     fn new(case: &str) -> Changed {
-        let upper = Root::at(fixtures("host-changes").join(case));
+        let upper = Root::from_base(fixtures("host-changes").join(case));
         let base = upper.read_trimmed("/base").expect("the case names its base");
         let removed = upper.read("/removed").unwrap_or_default();
         let removed = removed.lines().map(str::to_owned).collect();
-        Changed { upper, lower: Root::at(fixtures("hosts").join(base)), removed }
+        Changed { upper, lower: Root::from_base(fixtures("hosts").join(base)), removed }
     }
 
     fn root(&self, path: &str) -> &Root {
@@ -67,7 +67,7 @@ impl Files for Changed {
 fn of(case: &str, cpus: Option<&str>, rule: &str) -> RuleResult {
     let files = Changed::new(case);
     let context = Context::new(&files, cpus.map(|list| list.parse().expect("a list")));
-    evaluate(rule, &context).unwrap_or_else(|| panic!("no rule {rule}"))
+    evaluate_rule(rule, &context).unwrap_or_else(|| panic!("no rule {rule}"))
 }
 
 /// Checks the verdict, or that the rule does not apply, and a part of the message or evidence.
@@ -112,8 +112,8 @@ fn a_ban_of_irqbalance_replaces_what_it_detects() {
     const DAEMON: &str = "7 (irqbalance) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 \
                           0 0 0 0 0 0 0 0 0 0 17 0 0 0 0";
     let judged = |setting: &str| {
-        let files = ideal().with("/proc/7/stat", DAEMON);
-        result(&files.with("/etc/default/irqbalance", setting), None, "irqbalance").verdict
+        let files = ideal_files().with_file("/proc/7/stat", DAEMON);
+        result(&files.with_file("/etc/default/irqbalance", setting), None, "irqbalance").verdict
     };
     // CPUs 2-3 are isolated.
     assert_eq!(judged(""), RuleVerdict::Ok);
@@ -131,11 +131,14 @@ fn a_ban_of_irqbalance_replaces_what_it_detects() {
 fn services_run_where_all_lines_of_systemd_together_say() {
     let rule = "systemd-affinity";
     assert_judged("cpuaffinity-drop-in", Some("2-3"), rule, "advice", "on all of CPUs 0-3");
-    let files = ideal().with("/etc/systemd/system.conf", "[Manager]\nCPUAffinity=0-3\n");
+    let files = ideal_files().with_file("/etc/systemd/system.conf", "[Manager]\nCPUAffinity=0-3\n");
     // Isolation keeps services off only while no affinity is set.
     assert_eq!(result(&files, None, rule).verdict, RuleVerdict::Advice);
     let line = "isolcpus=2-3 systemd.cpu_affinity=0-1";
-    assert_eq!(result(&files.with("/proc/cmdline", line), None, rule).verdict, RuleVerdict::Ok);
+    assert_eq!(
+        result(&files.with_file("/proc/cmdline", line), None, rule).verdict,
+        RuleVerdict::Ok
+    );
 }
 
 #[test]
@@ -144,15 +147,15 @@ fn in_a_container_partitions_may_be_out_of_sight() {
     assert_judged("container-v1", None, "isolated-cpus", "unknown", part);
     assert_judged("container-v1", None, "rt-group-budget", "bad", "/sys/fs/cgroup/cpu/cpu.rt");
     let elsewhere = "1 0 0:1 /docker/a /cg/cpu rw - cgroup none rw,cpu";
-    let files = ideal()
-        .with("/boot/config-6.12.30-rt-amd64", "CONFIG_RT_GROUP_SCHED=y")
-        .with("/proc/self/mountinfo", elsewhere)
-        .with("/proc/self/cgroup", "1:cpu:/docker/b\n");
+    let files = ideal_files()
+        .with_file("/boot/config-6.12.30-rt-amd64", "CONFIG_RT_GROUP_SCHED=y")
+        .with_file("/proc/self/mountinfo", elsewhere)
+        .with_file("/proc/self/cgroup", "1:cpu:/docker/b\n");
     let budget = result(&files, None, "rt-group-budget");
     assert_eq!(budget.verdict, RuleVerdict::Unknown, "{budget:?}");
-    let v2 = ideal()
-        .with("/sys/fs/cgroup/cgroup.type", "domain")
-        .with("/sys/devices/system/cpu/isolated", "");
+    let v2 = ideal_files()
+        .with_file("/sys/fs/cgroup/cgroup.type", "domain")
+        .with_file("/sys/devices/system/cpu/isolated", "");
     assert_eq!(result(&v2, None, "isolated-cpus").verdict, RuleVerdict::Unknown);
 }
 
@@ -170,17 +173,17 @@ fn rules_about_x86_do_not_apply_elsewhere() {
     ];
     for rule in x86 {
         assert_judged("riscv64", Some("3"), rule, "does not apply", "");
-        let named = ideal().with("/proc/sys/kernel/arch", "riscv64");
+        let named = ideal_files().with_file("/proc/sys/kernel/arch", "riscv64");
         let named = named
-            .with("/proc/cpuinfo", "processor : 0\nisa : rv64imac")
-            .without("/sys/devices/system/cpu/intel_pstate");
+            .with_file("/proc/cpuinfo", "processor : 0\nisa : rv64imac")
+            .without_path("/sys/devices/system/cpu/intel_pstate");
         assert!(!result(&named, None, rule).applies, "{rule}");
     }
 }
 
 #[test]
 fn types_that_cannot_be_read_are_not_there() {
-    let files = ideal().refusing("/sys/kernel/btf/vmlinux", libc::EACCES);
+    let files = ideal_files().with_refusal("/sys/kernel/btf/vmlinux", libc::EACCES);
     for rule in ["kernel-types", "kernel-recorder"] {
         let unread = result(&files, None, rule);
         assert_eq!(unread.verdict, RuleVerdict::Advice, "{unread:?}");
@@ -192,14 +195,14 @@ fn types_that_cannot_be_read_are_not_there() {
 fn for_timer_migration_both_vendors_are_named() {
     let path = "/proc/sys/kernel/timer_migration";
     for value in ["0", "1"] {
-        let both = result(&ideal().with(path, value), None, "timer-migration");
+        let both = result(&ideal_files().with_file(path, value), None, "timer-migration");
         assert!(both.message.contains("TuneD") && both.message.contains("Red Hat"), "{both:?}");
         assert!(both.writes.is_empty(), "neither is written: {both:?}");
     }
-    let other = ideal()
-        .without("/sys/kernel/realtime")
-        .with("/proc/sys/kernel/version", "#1 SMP PREEMPT")
-        .with(path, "1");
+    let other = ideal_files()
+        .without_path("/sys/kernel/realtime")
+        .with_file("/proc/sys/kernel/version", "#1 SMP PREEMPT")
+        .with_file(path, "1");
     assert_eq!(result(&other, None, "timer-migration").writes.len(), 1);
 }
 
@@ -213,8 +216,8 @@ fn named_after(fix: &str, word: &str) -> Option<String> {
 #[test]
 fn no_remedy_adds_a_parameter_that_is_there() {
     let rule = "nohz-full";
-    let line = |words: &str| ideal().with("/proc/cmdline", words);
-    let full = |files: FakeFiles, list| files.with("/sys/devices/system/cpu/nohz_full", list);
+    let line = |words: &str| ideal_files().with_file("/proc/cmdline", words);
+    let full = |files: FakeFiles, list| files.with_file("/sys/devices/system/cpu/nohz_full", list);
     let fix_of = |files: &FakeFiles, rule| result(files, None, rule).fix.unwrap_or_default();
     let unseen = of("nohz-full-unseen", None, rule);
     assert_judged("nohz-full-unseen", None, rule, "unknown", "asks for nohz_full=3");
@@ -239,19 +242,20 @@ fn no_remedy_adds_a_parameter_that_is_there() {
     let managed = fix_of(&line("isolcpus=nohz,domain,2-3"), "managed-interrupts");
     assert!(managed.contains("by `isolcpus=nohz,managed_irq,domain,2-3`"), "{managed}");
     // The remedy names the known file of the command line.
-    let grub = full(line("quiet"), "").with("/etc/default/grub", "");
+    let grub = full(line("quiet"), "").with_file("/etc/default/grub", "");
     assert!(fix_of(&grub, rule).contains("(GRUB_CMDLINE_LINUX, update-grub)"));
     assert!(!fix_of(&full(line("quiet"), ""), rule).contains("GRUB"));
-    let board = full(line("quiet"), "").with("/boot/firmware/cmdline.txt", "");
+    let board = full(line("quiet"), "").with_file("/boot/firmware/cmdline.txt", "");
     assert!(fix_of(&board, rule).contains("(/boot/firmware/cmdline.txt)"));
 }
 
 #[test]
 fn a_limit_that_a_line_grants_is_not_to_be_written() {
     let limits = "Max realtime priority     0                    0";
-    let none = ideal().with("/proc/self/limits", limits);
-    let none = none.with("/proc/self/status", "CapEff:\t0000000000000000");
-    let with = |path: &str, text: &str| none.clone().with(&format!("/etc/security/{path}"), text);
+    let none = ideal_files().with_file("/proc/self/limits", limits);
+    let none = none.with_file("/proc/self/status", "CapEff:\t0000000000000000");
+    let with =
+        |path: &str, text: &str| none.clone().with_file(&format!("/etc/security/{path}"), text);
     let fix = |files: &FakeFiles| result(files, None, "realtime-priority-limit").fix;
     let granted =
         ["@realtime - rtprio 99", "@audio\tsoft  rtprio unlimited # jack", "* - rtprio 99"];
@@ -280,7 +284,7 @@ fn no_remedy_sets_all_cpus_apart_or_names_none() {
     let hosts =
         ["debian-standard", "debian-standard-isolated", "debian-rt", "arm64-board", "cloud-guest"];
     let hosts =
-        hosts.map(|host| Box::new(Root::at(fixtures("hosts").join(host))) as Box<dyn Files>);
+        hosts.map(|host| Box::new(Root::from_base(fixtures("hosts").join(host))) as Box<dyn Files>);
     let cases = std::fs::read_dir(fixtures("host-changes")).expect("it is there").flatten();
     let cases = cases.filter(|case| case.path().is_dir());
     let cases = cases
@@ -291,7 +295,7 @@ fn no_remedy_sets_all_cpus_apart_or_names_none() {
             files.read_trimmed(everything).expect("a list").parse().expect("a list");
         for cpus in [None, Some("0-3"), Some("3"), Some("0")] {
             let cpus: Option<CpuSet> = cpus.map(|list| list.parse().expect("a list"));
-            for result in run(&Context::new(&*files, cpus.clone())) {
+            for result in evaluate_all(&Context::new(&*files, cpus.clone())) {
                 let fix = result.fix.unwrap_or_default();
                 let apart = ["isolcpus=", "nohz_full=", "isolate create ", "BANNED_CPULIST="];
                 for word in apart {

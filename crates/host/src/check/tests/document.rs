@@ -38,9 +38,9 @@ fn document() -> String {
     text += &format!("    {REGENERATE}\n\n");
     text += &format!(
         "{} rules:\n\n| group | rule | expected | why | source |\n|---|---|---|---|---|\n",
-        rules().count()
+        all_rules().count()
     );
-    for Rule { id, group, title, why, source, .. } in rules() {
+    for Rule { id, group, title, why, source, .. } in all_rules() {
         text += &format!("| {group} | `{id}` | {title} | {why} | {source} |\n");
     }
     text + "\n" + TAIL

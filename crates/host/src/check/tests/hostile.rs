@@ -31,20 +31,20 @@ fn content(original: &str) -> impl Strategy<Value = Option<Vec<u8>>> + use<> {
 }
 
 fn damaged() -> impl Strategy<Value = FakeFiles> {
-    let paths = ideal().paths();
+    let paths = ideal_files().file_paths();
     prop::collection::vec(0..paths.len(), 1..30).prop_flat_map(move |chosen| {
         let damage: Vec<_> = chosen
             .iter()
             .map(|i| {
                 let path = paths[*i].clone();
-                let original = crate::files::Files::read(&ideal(), &path).unwrap_or_default();
+                let original = crate::files::Files::read(&ideal_files(), &path).unwrap_or_default();
                 content(&original).prop_map(move |bytes| (path.clone(), bytes))
             })
             .collect();
         damage.prop_map(|damage| {
-            damage.into_iter().fold(ideal(), |files, (path, bytes)| match bytes {
+            damage.into_iter().fold(ideal_files(), |files, (path, bytes)| match bytes {
                 Some(bytes) => files.with_bytes(&path, &bytes),
-                None => files.without(&path),
+                None => files.without_path(&path),
             })
         })
     })
@@ -57,7 +57,7 @@ proptest! {
         cpus in prop::option::of("[0-9]{1,3}"),
     ) {
         let results = results(&files, cpus.as_deref());
-        prop_assert_eq!(results.len(), rules().count());
+        prop_assert_eq!(results.len(), all_rules().count());
         for result in results {
             prop_assert!(
                 result.evidence.len() < 20_000,
@@ -72,18 +72,18 @@ proptest! {
 
 #[test]
 fn many_hostile_names_stay_a_short_text() {
-    let mut files = ideal();
+    let mut files = ideal_files();
     for pid in 1000..3000 {
         let name = "\u{1b}]0;x\u{7}<b>".repeat(2);
         files = files
-            .with(
+            .with_file(
                 &format!("/proc/{pid}/stat"),
                 &format!(
                     "{pid} ({name}) S 0 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 \
                      0 0 0 0 0 17 0 0 0 0"
                 ),
             )
-            .with(&format!("/proc/{pid}/status"), "Cpus_allowed_list:\t0-3");
+            .with_file(&format!("/proc/{pid}/status"), "Cpus_allowed_list:\t0-3");
     }
     let result = result(&files, None, "user-tasks");
     assert_eq!(

@@ -11,8 +11,8 @@ fn hosts() -> PathBuf {
 }
 
 fn conclude(host: &str, cpus: Option<&str>) -> Vec<RuleResult> {
-    let files = Root::at(hosts().join(host));
-    run(&Context::new(&files, cpus.map(|list| list.parse().expect("a list"))))
+    let files = Root::from_base(hosts().join(host));
+    evaluate_all(&Context::new(&files, cpus.map(|list| list.parse().expect("a list"))))
 }
 
 /// The rules by verdict, one line each, for human readers.
@@ -261,8 +261,9 @@ fn the_capture_script_copies_every_file_that_rules_read() {
         "/sys/kernel/debug/tracing/*",
     ];
     for host in ["debian-standard", "debian-rt", "arm64-board", "cloud-guest"] {
-        let files = Watched { files: Root::at(hosts().join(host)), read: RefCell::default() };
-        run(&Context::new(&files, Some("1".parse().expect("a list"))));
+        let files =
+            Watched { files: Root::from_base(hosts().join(host)), read: RefCell::default() };
+        evaluate_all(&Context::new(&files, Some("1".parse().expect("a list"))));
         let read = files.read.into_inner();
         let forgotten: Vec<&String> = read
             .iter()

@@ -152,14 +152,14 @@ fn machine(numbers: Vec<u16>) -> FakeFiles {
     let mask = format!("{:x}", (1 << first) - 1);
     let filled =
         |text: &str| text.replace("{rt}", &rt).replace("{rest}", &rest).replace("{mask}", &mask);
-    let mut files = ideal();
+    let mut files = ideal_files();
     for (path, values) in GOOD {
         let value = values[choices.among(values.len())];
         for cpu in 0..4 {
             let path = path.replace("{cpu}", &cpu.to_string());
             files = match value {
-                GONE => files.without(&path),
-                value => files.with(&path, &filled(value)),
+                GONE => files.without_path(&path),
+                value => files.with_file(&path, &filled(value)),
             };
         }
     }
@@ -167,11 +167,11 @@ fn machine(numbers: Vec<u16>) -> FakeFiles {
     for (option, paths) in OPTIONAL {
         if choices.is() {
             config = config.replace(&format!("CONFIG_{option}=y\n"), "");
-            files = paths.iter().fold(files, |files, path| files.without(path));
+            files = paths.iter().fold(files, |files, path| files.without_path(path));
         }
     }
     let hz = ["100", "250", "300", "1000"][choices.among(4)];
-    files = files.with(CONFIG, &config.replace("CONFIG_HZ=250", &format!("CONFIG_HZ={hz}")));
+    files = files.with_file(CONFIG, &config.replace("CONFIG_HZ=250", &format!("CONFIG_HZ={hz}")));
     let isolcpus = ["managed_irq,domain,", "domain,managed_irq,", "nohz,managed_irq,domain,"];
     let isolcpus = isolcpus[choices.among(isolcpus.len())];
     let rcu = ["rcu_nocbs={rt}", "rcu_nocbs=all", ""][choices.among(3)];
@@ -182,7 +182,7 @@ fn machine(numbers: Vec<u16>) -> FakeFiles {
             line = format!("{line} {word}");
         }
     }
-    files = files.with(CMDLINE, &line);
+    files = files.with_file(CMDLINE, &line);
     for (place, (name, flags, priority)) in BESIDE.iter().enumerate() {
         if choices.is() {
             let (pid, kernel) = (100 + place, if flags & 0x20_0000 != 0 { 2 } else { 1 });
@@ -195,20 +195,20 @@ fn machine(numbers: Vec<u16>) -> FakeFiles {
                  {priority} {policy} 0"
             );
             files = files
-                .with(&format!("/proc/{pid}/stat"), &stat)
-                .with(&format!("/proc/{pid}/status"), &filled("Cpus_allowed_list:\t{rest}"));
+                .with_file(&format!("/proc/{pid}/stat"), &stat)
+                .with_file(&format!("/proc/{pid}/status"), &filled("Cpus_allowed_list:\t{rest}"));
         }
     }
     // Turbo is off by the switch of intel_pstate or by that of the other drivers.
     if choices.is() {
         files = files
-            .without("/sys/devices/system/cpu/intel_pstate")
-            .with("/sys/devices/system/cpu/cpufreq/boost", "0");
+            .without_path("/sys/devices/system/cpu/intel_pstate")
+            .with_file("/sys/devices/system/cpu/cpufreq/boost", "0");
     }
     // Without the capabilities the limits decide; 64 MiB are enough.
     if choices.is() {
         let locked = ["unlimited", "67108864", "1073741824"][choices.among(3)];
-        files = files.with(
+        files = files.with_file(
             "/proc/self/limits",
             &format!(
                 "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  {locked}  unlimited  \
@@ -244,7 +244,7 @@ proptest! {
         let files = machine(numbers);
         // The kernel may be built without it.
         prop_assume!(files.exists(path));
-        let files = files.with(path, value);
+        let files = files.with_file(path, value);
         let found: Vec<String> = results(&files, None)
             .into_iter()
             .filter(|result| result.verdict != RuleVerdict::Ok)

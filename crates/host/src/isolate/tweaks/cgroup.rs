@@ -12,8 +12,9 @@ pub(crate) fn load_balance(
     draft: &mut Draft,
 ) -> Result<(), String> {
     if machine.cpusets.is_v1() {
-        let path = machine.cpusets.file(&machine.cpusets.hierarchy.mount, "sched_load_balance");
-        draft.want(files, &path, "0");
+        let path =
+            machine.cpusets.file_path(&machine.cpusets.hierarchy.mount, "sched_load_balance");
+        draft.request_value(files, &path, "0");
     }
     Ok(())
 }

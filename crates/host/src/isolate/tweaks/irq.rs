@@ -16,7 +16,7 @@ struct IrqAffinity {
     effective: Option<CpuSet>,
 }
 
-fn interrupts(files: &dyn Files) -> Result<Vec<IrqAffinity>, String> {
+fn list_interrupts(files: &dyn Files) -> Result<Vec<IrqAffinity>, String> {
     let mut numbers: Vec<u32> = files
         .list("/proc/irq")
         .map_err(|error| error.to_string())?
@@ -25,9 +25,12 @@ fn interrupts(files: &dyn Files) -> Result<Vec<IrqAffinity>, String> {
         .collect();
     numbers.sort_unstable();
     let lines = Interrupts::read(files, "/proc/interrupts");
-    let lines = lines.known().map(|all| all.lines.as_slice()).unwrap_or_default();
+    let lines = lines.known_value().map(|all| all.lines.as_slice()).unwrap_or_default();
     let names = |number: u32| {
-        lines.iter().find(|line| line.number() == Some(number)).map(InterruptLine::name)
+        lines
+            .iter()
+            .find(|line| line.irq_number() == Some(number))
+            .map(InterruptLine::requester_name)
     };
     Ok(numbers.into_iter().filter_map(|number| look_at(files, number, names(number))).collect())
 }
@@ -44,12 +47,12 @@ fn look_at(files: &dyn Files, number: u32, names: Option<String>) -> Option<IrqA
 }
 
 /// Keeps every interrupt that may use the partition off it.
-pub fn affinity(
+pub(crate) fn move_interrupts(
     files: &dyn Files,
     machine: &MachineSplit,
     draft: &mut Draft,
 ) -> Result<(), String> {
-    for interrupt in interrupts(files)? {
+    for interrupt in list_interrupts(files)? {
         if interrupt.allowed.intersection(&machine.rt).is_empty() {
             continue;
         }
@@ -86,6 +89,6 @@ pub(crate) fn bound_to(files: &dyn Files, cpus: &CpuSet) -> Vec<String> {
     let bound = |interrupt: &IrqAffinity| {
         !interrupt.allowed.is_empty() && interrupt.allowed.is_subset(cpus)
     };
-    let found = interrupts(files).unwrap_or_default();
+    let found = list_interrupts(files).unwrap_or_default();
     found.into_iter().filter(bound).map(|interrupt| interrupt.path).collect()
 }

@@ -5,8 +5,12 @@ use crate::files::Files;
 use crate::isolate::machine::MachineSplit;
 
 /// Sets the folding interval of the counters to 1,000 s, as partrt does.
-pub(crate) fn vmstat(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
-    draft.want(files, "/proc/sys/vm/stat_interval", "1000");
+pub(crate) fn slow_vmstat(
+    files: &dyn Files,
+    _: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
+    draft.request_value(files, "/proc/sys/vm/stat_interval", "1000");
     Ok(())
 }
 
@@ -16,18 +20,22 @@ pub(crate) fn transparent_hugepages(
     _: &MachineSplit,
     draft: &mut Draft,
 ) -> Result<(), String> {
-    draft.want(files, "/sys/kernel/mm/transparent_hugepage/enabled", "never");
+    draft.request_value(files, "/sys/kernel/mm/transparent_hugepage/enabled", "never");
     Ok(())
 }
 
 /// Stops merging equal pages. Merged pages stay merged: `2` would split them immediately, which
 /// costs latency.
-pub(crate) fn ksm(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
+pub(crate) fn stop_ksm(
+    files: &dyn Files,
+    _: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     let path = "/sys/kernel/mm/ksm/run";
     if files.read_trimmed(path).is_ok_and(|run| run == "2") {
         return Ok(());
     }
-    draft.want(files, path, "0");
+    draft.request_value(files, path, "0");
     Ok(())
 }
 
@@ -36,6 +44,6 @@ pub(crate) fn numa_balancing(
     _: &MachineSplit,
     draft: &mut Draft,
 ) -> Result<(), String> {
-    draft.want(files, "/proc/sys/kernel/numa_balancing", "0");
+    draft.request_value(files, "/proc/sys/kernel/numa_balancing", "0");
     Ok(())
 }

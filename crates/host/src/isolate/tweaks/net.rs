@@ -6,7 +6,11 @@ use crate::isolate::machine::MachineSplit;
 use punctual_core::CpuSet;
 
 /// Removes the partition's CPUs from every queue's mask.
-pub fn masks(files: &dyn Files, machine: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
+pub(crate) fn limit_queue_masks(
+    files: &dyn Files,
+    machine: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     let devices =
         files.list("/sys/class/net").map_err(|_| "this kernel has no network".to_owned())?;
     let mut without_xps = 0;

@@ -13,7 +13,7 @@ fn cpu_directory(cpu: usize) -> String {
 }
 
 /// Sets full speed. CPUs that share a clock share the setting.
-pub fn governor(
+pub(crate) fn set_governor(
     files: &dyn Files,
     machine: &MachineSplit,
     draft: &mut Draft,
@@ -31,16 +31,17 @@ pub fn governor(
         if draft.writes.iter().any(|(_, write)| write.path == path) {
             continue;
         }
-        let known =
+        let known_governors =
             files.read(&format!("{directory}/scaling_available_governors")).unwrap_or_default();
         if !files.exists(&path) {
             draft.skipped.push(format!("CPU {cpu} has no frequency governor"));
-        } else if known.split_whitespace().any(|governor| governor == "performance") {
-            draft.want(files, &path, "performance");
+        } else if known_governors.split_whitespace().any(|governor| governor == "performance") {
+            draft.request_value(files, &path, "performance");
         } else {
-            draft
-                .skipped
-                .push(format!("CPU {cpu} has no governor `performance`, only: {}", known.trim()));
+            draft.skipped.push(format!(
+                "CPU {cpu} has no governor `performance`, only: {}",
+                known_governors.trim()
+            ));
         }
     }
     Ok(())
@@ -63,7 +64,7 @@ pub fn idle_states(
             let slow = read("latency")
                 .is_ok_and(|latency| latency.parse().is_ok_and(|us: u64| us > WAKE_MICROS));
             if slow {
-                draft.want(files, &format!("{directory}/{state}/disable"), "1");
+                draft.request_value(files, &format!("{directory}/{state}/disable"), "1");
             }
         }
     }
@@ -83,7 +84,7 @@ pub(crate) fn resume_latency(
             now == "n/a" || now.parse().is_ok_and(|us: u64| (1..=WAKE_MICROS).contains(&us))
         };
         if !files.read_trimmed(&path).is_ok_and(strict) {
-            draft.want(files, &path, &WAKE_MICROS.to_string());
+            draft.request_value(files, &path, &WAKE_MICROS.to_string());
         }
     }
     Ok(())

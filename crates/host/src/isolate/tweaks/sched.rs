@@ -7,8 +7,12 @@ use crate::isolate::machine::MachineSplit;
 use punctual_core::CpuSet;
 
 /// Disables throttling of real-time tasks.
-pub fn throttling(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
-    draft.want(files, "/proc/sys/kernel/sched_rt_runtime_us", "-1");
+pub(crate) fn disable_throttling(
+    files: &dyn Files,
+    _: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
+    draft.request_value(files, "/proc/sys/kernel/sched_rt_runtime_us", "-1");
     Ok(())
 }
 
@@ -18,7 +22,7 @@ pub(crate) fn tick_deferment(
     _: &MachineSplit,
     draft: &mut Draft,
 ) -> Result<(), String> {
-    draft.want(files, "/sys/kernel/debug/sched_tick_max_deferment", "-1");
+    draft.request_value(files, "/sys/kernel/debug/sched_tick_max_deferment", "-1");
     Ok(())
 }
 
@@ -28,19 +32,19 @@ pub(crate) fn timer_migration(
     _: &MachineSplit,
     draft: &mut Draft,
 ) -> Result<(), String> {
-    draft.want(files, "/proc/sys/kernel/timer_migration", "0");
+    draft.request_value(files, "/proc/sys/kernel/timer_migration", "0");
     Ok(())
 }
 
 /// Keeps the lockup detectors off the partition, if the kernel allows the choice.
-pub fn watchdog(
+pub(crate) fn limit_watchdog(
     files: &dyn Files,
     machine: &MachineSplit,
     draft: &mut Draft,
 ) -> Result<(), String> {
     let path = "/proc/sys/kernel/watchdog_cpumask";
     if !files.exists(path) {
-        draft.want(files, "/proc/sys/kernel/watchdog", "0");
+        draft.request_value(files, "/proc/sys/kernel/watchdog", "0");
         return Ok(());
     }
     // A list, despite its name.
@@ -59,10 +63,11 @@ pub(crate) fn machine_check(
     draft: &mut Draft,
 ) -> Result<(), String> {
     let directory = "/sys/devices/system/machinecheck";
-    let none =
+    let no_polling =
         || "this machine has no machine-check polling (x86 with CONFIG_X86_MCE only)".to_owned();
-    let names = files.list(directory).map_err(|_| none())?;
-    let first = names.iter().find(|name| name.starts_with("machinecheck")).ok_or_else(none)?;
-    draft.want(files, &format!("{directory}/{first}/check_interval"), "0");
+    let names = files.list(directory).map_err(|_| no_polling())?;
+    let first =
+        names.iter().find(|name| name.starts_with("machinecheck")).ok_or_else(no_polling)?;
+    draft.request_value(files, &format!("{directory}/{first}/check_interval"), "0");
     Ok(())
 }

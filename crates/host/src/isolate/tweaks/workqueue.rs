@@ -8,13 +8,17 @@ const DIRECTORY: &str = "/sys/devices/virtual/workqueue";
 const WRITEBACK: &str = "writeback";
 
 /// The mask of all unbound workqueues.
-pub fn unbound(files: &dyn Files, machine: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
+pub(crate) fn limit_unbound(
+    files: &dyn Files,
+    machine: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     draft.keep_off(files, machine, &format!("{DIRECTORY}/cpumask"));
     Ok(())
 }
 
 /// The writeback workqueue's own mask, and its NUMA affinity.
-pub(crate) fn writeback(
+pub(crate) fn limit_writeback(
     files: &dyn Files,
     machine: &MachineSplit,
     draft: &mut Draft,
@@ -22,13 +26,17 @@ pub(crate) fn writeback(
     draft.keep_off(files, machine, &format!("{DIRECTORY}/{WRITEBACK}/cpumask"));
     let numa = format!("{DIRECTORY}/{WRITEBACK}/numa");
     if files.exists(&numa) {
-        draft.want(files, &numa, "0");
+        draft.request_value(files, &numa, "0");
     }
     Ok(())
 }
 
 /// Every other workqueue that shows its mask.
-pub fn others(files: &dyn Files, machine: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
+pub(crate) fn limit_others(
+    files: &dyn Files,
+    machine: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     let names = files.list(DIRECTORY).map_err(|_| format!("this kernel has no {DIRECTORY}"))?;
     let masks = names
         .iter()

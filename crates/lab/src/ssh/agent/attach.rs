@@ -17,11 +17,11 @@ const TOUCH: Duration = Duration::from_secs(20);
 
 /// Serves until the connection ends or the bundle has been fetched; the client has messages before
 /// `offset` already.
-pub fn attach(directory: &RunDirectory, offset: u64) -> io::Result<()> {
+pub(crate) fn attach_to_run(directory: &RunDirectory, offset: u64) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(GREETING)?;
     out.flush()?;
-    directory.touch()?;
+    directory.note_contact()?;
     let (send, asked) = mpsc::channel();
     std::thread::spawn(move || {
         let mut from = io::stdin().lock();
@@ -40,13 +40,13 @@ pub fn attach(directory: &RunDirectory, offset: u64) -> io::Result<()> {
                 agent::remove(directory)?;
                 return wire::write(&mut end.out, FrameKind::Gone, &[]);
             }
-            Ok(frame) => end.serve(frame)?,
+            Ok(frame) => end.serve_frame(frame)?,
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return directory.touch(),
+            Err(RecvTimeoutError::Disconnected) => return directory.note_contact(),
         }
-        end.report()?;
+        end.report_state()?;
         if touched.elapsed() > TOUCH {
-            directory.touch()?;
+            directory.note_contact()?;
             touched = Instant::now();
         }
     }
@@ -63,10 +63,10 @@ struct AttachEnd<'a, W> {
 }
 
 impl<W: Write> AttachEnd<'_, W> {
-    fn serve(&mut self, frame: WireFrame) -> io::Result<()> {
+    fn serve_frame(&mut self, frame: WireFrame) -> io::Result<()> {
         match frame.kind {
             FrameKind::RunRequest => self.request = Some(RunRequest::decode(&frame.payload)?),
-            FrameKind::Experiment => self.begin(&frame.payload)?,
+            FrameKind::Experiment => self.begin_run(&frame.payload)?,
             FrameKind::Interrupt => self.interrupt = true,
             _ => {
                 return Err(io::Error::new(
@@ -80,12 +80,12 @@ impl<W: Write> AttachEnd<'_, W> {
 
     /// The order is complete: starts the run through the supervisor, which waits for it. After a
     /// reconnection it is sent again.
-    fn begin(&mut self, experiment: &[u8]) -> io::Result<()> {
+    fn begin_run(&mut self, experiment: &[u8]) -> io::Result<()> {
         let Some(request) = self.request.take() else { return Ok(()) };
-        if self.directory.file("order").exists() {
+        if self.directory.file_path("order").exists() {
             return Ok(());
         }
-        let work = self.directory.file("work");
+        let work = self.directory.file_path("work");
         let written = fs::create_dir_all(&work)
             .and_then(|()| fs::write(work.join(&request.file), experiment));
         match written.and_then(|()| self.directory.write_whole("order", &request.encode())) {
@@ -102,31 +102,32 @@ impl<W: Write> AttachEnd<'_, W> {
     }
 
     /// Reports the state; once the run has ended, the whole bundle.
-    fn report(&mut self) -> io::Result<()> {
-        self.interrupt = self.interrupt && !self.directory.interrupt()?;
+    fn report_state(&mut self) -> io::Result<()> {
+        self.interrupt = self.interrupt && !self.directory.interrupt_run()?;
         if self.reported {
             return wire::write(&mut self.out, FrameKind::Alive, &[]);
         }
         // In this order: a supervisor that ends between the two has stored how the run ended.
-        let supervised = self.directory.supervisor()?.is_some();
-        let ended = self.directory.ended().or_else(|| (!supervised).then(|| "died".to_owned()));
-        self.messages()?;
+        let supervised = self.directory.supervisor_pid()?.is_some();
+        let ended =
+            self.directory.read_ending().or_else(|| (!supervised).then(|| "died".to_owned()));
+        self.send_messages()?;
         let Some(ended) = ended else { return wire::write(&mut self.out, FrameKind::Alive, &[]) };
         self.reported = true;
-        let answer = fs::read(self.directory.file("answer")).unwrap_or_default();
+        let answer = fs::read(self.directory.file_path("answer")).unwrap_or_default();
         answer
             .chunks(64 << 10)
             .try_for_each(|chunk| wire::write(&mut self.out, FrameKind::Answer, chunk))?;
         wire::write(&mut self.out, FrameKind::Ended, ended.as_bytes())?;
-        let bundle = self.directory.file("bundle");
+        let bundle = self.directory.file_path("bundle");
         match bundle.is_dir() {
-            true => files::send(&bundle, &mut self.out),
+            true => files::send_files(&bundle, &mut self.out),
             false => wire::write(&mut self.out, FrameKind::BundleEnd, &[0; 16]),
         }
     }
 
-    fn messages(&mut self) -> io::Result<()> {
-        let Ok(mut file) = File::open(self.directory.file("messages")) else { return Ok(()) };
+    fn send_messages(&mut self) -> io::Result<()> {
+        let Ok(mut file) = File::open(self.directory.file_path("messages")) else { return Ok(()) };
         file.seek(SeekFrom::Start(self.offset))?;
         let mut chunk = [0; 16 << 10];
         loop {

@@ -23,7 +23,7 @@ const KEPT_MAX: u64 = 8 << 20;
 /// Reserved space, so that the last messages of a run can be written after the disk is full.
 const RESERVE: usize = 256 << 10;
 
-pub(crate) fn supervise(directory: &RunDirectory) -> io::Result<()> {
+pub(crate) fn supervise_run(directory: &RunDirectory) -> io::Result<()> {
     // Fails if it leads a session already, which is fine.
     let _ = setsid();
     let mut lock = directory.lock_file()?;
@@ -32,7 +32,8 @@ pub(crate) fn supervise(directory: &RunDirectory) -> io::Result<()> {
     lock.set_len(0)?;
     write!(lock, "{}", std::process::id())?;
     let Some(request) = wait_for_request(directory)? else { return remove_all(&directory.path) };
-    let ended = run(directory, &request).unwrap_or_else(|why| format!("not started: {why}"));
+    let ended =
+        run_program(directory, &request).unwrap_or_else(|why| format!("not started: {why}"));
     end_with(directory, &ended)?;
     let since = Instant::now();
     while since.elapsed().min(directory.disconnected_for()) < request.keep_for
@@ -46,8 +47,8 @@ pub(crate) fn supervise(directory: &RunDirectory) -> io::Result<()> {
 fn wait_for_request(directory: &RunDirectory) -> io::Result<Option<RunRequest>> {
     let until = Instant::now() + REQUEST_TIMEOUT;
     while Instant::now() < until {
-        if directory.file("order").exists() {
-            return RunRequest::read(&directory.file("order")).map(Some);
+        if directory.file_path("order").exists() {
+            return RunRequest::read(&directory.file_path("order")).map(Some);
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -55,39 +56,44 @@ fn wait_for_request(directory: &RunDirectory) -> io::Result<Option<RunRequest>> 
 }
 
 /// Runs the program to its end and returns how it ended.
-fn run(directory: &RunDirectory, request: &RunRequest) -> io::Result<String> {
-    fs::write(directory.file("reserve"), vec![1; RESERVE])?;
-    let mut command = directory.program();
+fn run_program(directory: &RunDirectory, request: &RunRequest) -> io::Result<String> {
+    fs::write(directory.file_path("reserve"), vec![1; RESERVE])?;
+    let mut command = directory.program_command();
     command
         .args(["run", "--output"])
-        .arg(directory.file("bundle"))
+        .arg(directory.file_path("bundle"))
         .args(&request.arguments)
         .arg(&request.file);
-    command.current_dir(directory.file("work"));
+    command.current_dir(directory.file_path("work"));
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     directory.write_whole("run.pid", child.id().to_string().as_bytes())?;
-    let messages = child.stderr.take().map(|from| keep(from, directory.file("messages")));
-    let answer = child.stdout.take().map(|from| keep(from, directory.file("answer")));
+    let messages =
+        child.stderr.take().map(|from| copy_output(from, directory.file_path("messages")));
+    let answer = child.stdout.take().map(|from| copy_output(from, directory.file_path("answer")));
     let over = Arc::<AtomicBool>::default();
-    let watch = watch(directory, request.keep_for, Arc::clone(&over));
+    let watch = watch_contact(directory, request.keep_for, Arc::clone(&over));
     let status = child.wait()?;
-    fs::remove_file(directory.file("run.pid"))?;
+    fs::remove_file(directory.file_path("run.pid"))?;
     over.store(true, Ordering::Relaxed);
     watch.thread().unpark();
-    fs::remove_file(directory.file("reserve"))?;
+    fs::remove_file(directory.file_path("reserve"))?;
     keep_files(directory, &request.file)?;
     for (kept, name) in [(messages, "messages"), (answer, "answer")] {
         // Output without room before has room now.
         let late = kept.and_then(|kept| kept.join().ok()).unwrap_or_default();
-        File::options().create(true).append(true).open(directory.file(name))?.write_all(&late)?;
+        File::options()
+            .create(true)
+            .append(true)
+            .open(directory.file_path(name))?
+            .write_all(&late)?;
     }
     Ok(format_status(status))
 }
 
 /// Adds files that loads left in the working directory to the bundle.
 fn keep_files(directory: &RunDirectory, experiment: &str) -> io::Result<()> {
-    let (work, bundle) = (directory.file("work"), directory.file("bundle"));
+    let (work, bundle) = (directory.file_path("work"), directory.file_path("bundle"));
     fs::remove_file(work.join(experiment))?;
     match fs::read_dir(&work)?.next().is_some() && bundle.is_dir() {
         true => fs::rename(work, bundle.join("files")),
@@ -103,14 +109,14 @@ fn format_status(status: ExitStatus) -> String {
 }
 
 /// Copies the run's output into a file; returns the rest without room there.
-fn keep(from: impl Read + Send + 'static, path: PathBuf) -> JoinHandle<Vec<u8>> {
+fn copy_output(from: impl Read + Send + 'static, path: PathBuf) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut from = from.take(KEPT_MAX);
         let mut file = File::create(&path).ok();
         let (mut late, mut chunk) = (Vec::new(), [0; 4096]);
         while let Ok(n @ 1..) = from.read(&mut chunk) {
-            let written =
-                late.is_empty() && file.as_mut().is_some_and(|file| append(file, &chunk[..n]));
+            let written = late.is_empty()
+                && file.as_mut().is_some_and(|file| append_whole(file, &chunk[..n]));
             if !written && late.len() < RESERVE / 4 {
                 late.extend_from_slice(&chunk[..n]);
             }
@@ -122,7 +128,7 @@ fn keep(from: impl Read + Send + 'static, path: PathBuf) -> JoinHandle<Vec<u8>> 
 }
 
 /// Appends all bytes or none.
-fn append(file: &mut File, bytes: &[u8]) -> bool {
+fn append_whole(file: &mut File, bytes: &[u8]) -> bool {
     let Ok(end) = file.stream_position() else { return false };
     let done = file.write_all(bytes).is_ok();
     if !done {
@@ -132,13 +138,17 @@ fn append(file: &mut File, bytes: &[u8]) -> bool {
 }
 
 /// Ends a run without a client for this long.
-fn watch(directory: &RunDirectory, keep_for: Duration, over: Arc<AtomicBool>) -> JoinHandle<()> {
+fn watch_contact(
+    directory: &RunDirectory,
+    keep_for: Duration,
+    over: Arc<AtomicBool>,
+) -> JoinHandle<()> {
     let directory = RunDirectory { path: directory.path.clone() };
     std::thread::spawn(move || {
         while !over.load(Ordering::Relaxed) {
             std::thread::park_timeout(POLL_INTERVAL.min(keep_for));
             if directory.disconnected_for() >= keep_for {
-                let _ = directory.interrupt();
+                let _ = directory.interrupt_run();
             }
         }
     })
@@ -146,6 +156,6 @@ fn watch(directory: &RunDirectory, keep_for: Duration, over: Arc<AtomicBool>) ->
 
 /// Stores how it ended, after freeing the reserve.
 fn end_with(directory: &RunDirectory, how: &str) -> io::Result<()> {
-    let _ = fs::remove_file(directory.file("reserve"));
+    let _ = fs::remove_file(directory.file_path("reserve"));
     directory.write_whole("ended", how.as_bytes())
 }

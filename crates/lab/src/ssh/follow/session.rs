@@ -43,7 +43,7 @@ impl<'a> Session<'a> {
     }
 
     /// Serves until the run is over and everything received, or the connection is lost.
-    pub fn serve(
+    pub(crate) fn serve_run(
         &mut self,
         connection: &Connection,
         watch: &mut dyn RemoteWatch,
@@ -54,10 +54,10 @@ impl<'a> Session<'a> {
             format!(
                 "the run {} is still on {} ({why}); it removes itself later; to remove it now: \
                  punctual ssh clean {} {}",
-                self.directory.id(),
-                connection.to(),
-                connection.to(),
-                self.directory.id()
+                self.directory.run_id(),
+                connection.destination(),
+                connection.destination(),
+                self.directory.run_id()
             )
         });
         Ok(RemoteResult {
@@ -78,40 +78,41 @@ impl<'a> Session<'a> {
     ) -> Result<(RemoteEnd, bool, Vec<u8>), SshError> {
         let mut line = SessionLine::open(connection, self.directory, self.offset)?;
         if let Some(sent) = self.sent {
-            line.send(FrameKind::RunRequest, &sent.request);
-            line.send(FrameKind::Experiment, sent.file);
+            line.send_frame(FrameKind::RunRequest, &sent.request);
+            line.send_frame(FrameKind::Experiment, sent.file);
         }
         let (mut ended, mut answer, mut incoming) = (None, Vec::new(), None);
         let mut interrupted = false;
         loop {
             if watch.end_requested() && !interrupted {
                 interrupted = true;
-                line.send(FrameKind::Interrupt, &[]);
+                line.send_frame(FrameKind::Interrupt, &[]);
             }
             let Some(frame) = line.next()? else { continue };
             match frame.kind {
                 FrameKind::Alive => {}
                 FrameKind::Message => {
                     self.offset += frame.payload.len() as u64;
-                    watch.message(&frame.payload);
+                    watch.show_message(&frame.payload);
                 }
                 FrameKind::Answer if answer.len() + frame.payload.len() <= ANSWER_MAX => {
                     answer.extend(frame.payload)
                 }
                 FrameKind::Ended => ended = Some(parse_ended(&frame.payload)),
                 FrameKind::Failed => {
-                    return Err(line.failed(String::from_utf8_lossy(&frame.payload)));
+                    return Err(line.remote_failure(String::from_utf8_lossy(&frame.payload)));
                 }
                 _ => {
                     let Some(ended) = ended else {
-                        return Err(line.failed("results of a run that has not ended"));
+                        return Err(line.remote_failure("results of a run that has not ended"));
                     };
                     let taking = match &mut incoming {
                         Some(taking) => taking,
                         None => incoming.insert(Incoming::new(self.output)?),
                     };
-                    if taking.take(&frame)? {
-                        let bundle = incoming.map(|taken| taken.settle(self.output)).transpose()?;
+                    if taking.on_frame(&frame)? {
+                        let bundle =
+                            incoming.map(|taken| taken.move_bundle(self.output)).transpose()?;
                         return Ok((ended, bundle.unwrap_or(false), answer));
                     }
                 }
@@ -122,7 +123,7 @@ impl<'a> Session<'a> {
     /// Everything was received: removes all files there.
     fn remove(&self, connection: &Connection) -> Result<(), SshError> {
         let mut line = SessionLine::open(connection, self.directory, u64::MAX >> 1)?;
-        line.send(FrameKind::Fetched, &[]);
+        line.send_frame(FrameKind::Fetched, &[]);
         let until = Instant::now() + SILENCE;
         while Instant::now() < until {
             match line.next()? {
@@ -130,7 +131,7 @@ impl<'a> Session<'a> {
                 _ => {}
             }
         }
-        Err(line.failed("no answer"))
+        Err(line.remote_failure("no answer"))
     }
 }
 
@@ -159,7 +160,7 @@ impl<'a> SessionLine<'a> {
         directory: &RemoteDirectory,
         offset: u64,
     ) -> Result<SessionLine<'a>, SshError> {
-        let mut command = connection.command(&directory.command("attach", offset));
+        let mut command = connection.remote_command(&directory.agent_command("attach", offset));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|why| {
             SshError::new(ErrorPlace::NoClient, format!("cannot start ssh: {why}"))
@@ -190,7 +191,7 @@ impl<'a> SessionLine<'a> {
     }
 
     /// Sends a frame; a remote end that stopped reading is detected by its output.
-    fn send(&mut self, kind: FrameKind, payload: &[u8]) {
+    fn send_frame(&mut self, kind: FrameKind, payload: &[u8]) {
         let _ = self.stdin.as_mut().map(|stdin| wire::write(stdin, kind, payload));
     }
 
@@ -202,14 +203,14 @@ impl<'a> SessionLine<'a> {
                 Ok(Some(frame))
             }
             Err(RecvTimeoutError::Timeout) if self.heard.elapsed() < SILENCE => Ok(None),
-            Err(RecvTimeoutError::Timeout) => Err(self.connection.lost()),
-            Ok(Err(why)) => Err(self.closed(Some(why))),
-            Err(RecvTimeoutError::Disconnected) => Err(self.closed(None)),
+            Err(RecvTimeoutError::Timeout) => Err(self.connection.lost_error()),
+            Ok(Err(why)) => Err(self.closing_error(Some(why))),
+            Err(RecvTimeoutError::Disconnected) => Err(self.closing_error(None)),
         }
     }
 
     /// Why the connection closed: 255 is ssh's own exit code, all others are of the remote end.
-    fn closed(&mut self, why: Option<io::Error>) -> SshError {
+    fn closing_error(&mut self, why: Option<io::Error>) -> SshError {
         drop(self.stdin.take());
         let until = Instant::now() + Duration::from_secs(20);
         let mut status = self.child.try_wait().ok().flatten();
@@ -219,25 +220,25 @@ impl<'a> SessionLine<'a> {
         }
         let code = status.and_then(|status| status.code());
         if matches!(code, None | Some(255)) {
-            return self.connection.lost();
+            return self.connection.lost_error();
         }
         let mut log = Vec::new();
         if let Some(stderr) = self.child.stderr.take() {
             let _ = stderr.take(64 << 10).read_to_end(&mut log);
         }
-        if let Some(gone) = staging::gone(self.connection, code, &log) {
+        if let Some(gone) = staging::gone_error(self.connection, code, &log) {
             return gone;
         }
         match why.filter(|_| log.is_empty()) {
-            Some(why) => self.failed(why),
-            None => self.failed(last_lines(&log)),
+            Some(why) => self.remote_failure(why),
+            None => self.remote_failure(last_lines(&log)),
         }
     }
 
-    fn failed(&self, why: impl std::fmt::Display) -> SshError {
+    fn remote_failure(&self, why: impl std::fmt::Display) -> SshError {
         SshError::new(
             ErrorPlace::Remote,
-            format!("punctual on {} failed: {why}", self.connection.to()),
+            format!("punctual on {} failed: {why}", self.connection.destination()),
         )
     }
 }

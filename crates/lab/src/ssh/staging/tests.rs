@@ -15,7 +15,7 @@ const NOBODY: u32 = 65_534;
 
 fn directory(place: &TempDir, name: &str) -> RemoteDirectory {
     let path = place.path().canonicalize().unwrap().join(name);
-    RemoteDirectory::named(&format!("{} abc123", path.display())).unwrap()
+    RemoteDirectory::from_words(&format!("{} abc123", path.display())).unwrap()
 }
 
 /// Puts the other system's program into a directory; `file` is its log.
@@ -51,9 +51,9 @@ fn run(shell: &[&str], script: &str) -> (Option<i32>, String, String) {
 
 #[test]
 fn only_valid_staging_paths_are_accepted() {
-    let directory = RemoteDirectory::named("/run/punctual-ssh-aB3 00ff").unwrap();
-    assert_eq!(directory.id(), "aB3");
-    let command = directory.command("attach", 7);
+    let directory = RemoteDirectory::from_words("/run/punctual-ssh-aB3 00ff").unwrap();
+    assert_eq!(directory.run_id(), "aB3");
+    let command = directory.agent_command("attach", 7);
     let end = "; ./punctual __remote attach /run/punctual-ssh-aB3 7'";
     assert!(command.ends_with(end), "{command}");
     for words in [
@@ -68,18 +68,18 @@ fn only_valid_staging_paths_are_accepted() {
         "/tmp/punctual-ssh-a $(x)",
         "/tmp/punctual-ssh-a ",
     ] {
-        assert_eq!(RemoteDirectory::named(words), None, "{words}");
+        assert_eq!(RemoteDirectory::from_words(words), None, "{words}");
     }
 }
 
 #[test]
 fn scripts_are_one_line_in_single_quotes() {
-    let directory = RemoteDirectory::named("/run/punctual-ssh-aB3 00ff").unwrap();
+    let directory = RemoteDirectory::from_words("/run/punctual-ssh-aB3 00ff").unwrap();
     for script in [
-        script("/root/.cache", "00ff", &"0".repeat(64)),
-        listing("/run"),
-        removing(&directory),
-        directory.command("attach", 7),
+        staging_script("/root/.cache", "00ff", &"0".repeat(64)),
+        listing_script("/run"),
+        removal_script(&directory),
+        directory.agent_command("attach", 7),
     ] {
         assert!(
             !script.contains(['\n', '\\', '!']) && script.matches('\'').count() == 2,
@@ -98,7 +98,7 @@ fn a_staging_directory_is_found_and_removed() {
         fs::write(place.path().join("program"), &program).unwrap();
         let digest = files::digest_of(program.as_bytes()).unwrap();
         let make = |digest: &str| {
-            let script = script(&base, "00ff", digest);
+            let script = staging_script(&base, "00ff", digest);
             let inner = script.strip_prefix("sh -c '").unwrap().strip_suffix('\'').unwrap();
             let program = File::open(place.path().join("program")).unwrap();
             let mut command = Command::new(shell[0]);
@@ -107,14 +107,14 @@ fn a_staging_directory_is_found_and_removed() {
         let made = make(&digest);
         let answer = String::from_utf8_lossy(&made.stdout).into_owned();
         let words = answer.lines().find_map(|line| line.strip_prefix("punctual-placed "));
-        let directory = words.and_then(RemoteDirectory::named).unwrap_or_else(|| {
+        let directory = words.and_then(RemoteDirectory::from_words).unwrap_or_else(|| {
             panic!("{shell:?}: {answer} {}", String::from_utf8_lossy(&made.stderr))
         });
         assert_eq!(fs::metadata(&directory.path).unwrap().mode() & 0o7777, 0o700);
-        let (code, listed, _) = run(&shell, &listing(&base));
+        let (code, listed, _) = run(&shell, &listing_script(&base));
         assert_eq!(code, Some(0));
         assert_eq!(listed, format!("punctual-found {} 00ff\n", directory.path), "{shell:?}");
-        assert_eq!(run(&shell, &directory.command("attach", 7)).0, Some(0));
+        assert_eq!(run(&shell, &directory.agent_command("attach", 7)).0, Some(0));
         let said = fs::read_to_string(&started).unwrap();
         let path = &directory.path;
         let asked = format!(
@@ -123,9 +123,9 @@ fn a_staging_directory_is_found_and_removed() {
         assert_eq!(said, asked, "{shell:?}");
         // Removing works without the program there.
         fs::remove_file(Path::new(path).join("punctual")).unwrap();
-        assert_eq!(run(&shell, &removing(&directory)).0, Some(0));
+        assert_eq!(run(&shell, &removal_script(&directory)).0, Some(0));
         assert!(!Path::new(path).exists());
-        assert_eq!(run(&shell, &directory.command("attach", 7)).0, Some(127));
+        assert_eq!(run(&shell, &directory.agent_command("attach", 7)).0, Some(127));
         // A program received with another digest is neither started nor left.
         assert_eq!(make(&"0".repeat(64)).status.code(), Some(64));
         assert_eq!(fs::read_dir(&base).unwrap().count(), 0, "{shell:?}");
@@ -155,12 +155,12 @@ fn a_replaced_staging_directory_is_not_entered() {
             chown(at("punctual-ssh-foreign"), Some(NOBODY), Some(NOBODY)).unwrap();
             names.push("punctual-ssh-foreign");
         }
-        let listed = run(&shell, &listing(&base.display().to_string())).1;
+        let listed = run(&shell, &listing_script(&base.display().to_string())).1;
         names.iter().for_each(|name| assert!(!listed.contains(name), "{shell:?}: {listed}"));
         let _ = fs::remove_file(&started);
         for name in names.into_iter().chain(["punctual-ssh-another"]) {
             let directory = directory(&place, name);
-            for script in [directory.command("attach", 0), removing(&directory)] {
+            for script in [directory.agent_command("attach", 0), removal_script(&directory)] {
                 let (code, _, stderr) = run(&shell, &script);
                 assert_eq!(code, Some(NOT_OURS), "{shell:?} {name}: {stderr}");
                 assert!(stderr.contains("is not the directory that punctual made"), "{stderr}");
@@ -192,7 +192,7 @@ fn a_directory_that_is_exchanged_meanwhile_starts_nothing_of_others() {
         });
         let shells = shells();
         for shell in shells.iter().cycle().take(120) {
-            run(shell, &directory.command("attach", 0));
+            run(shell, &directory.agent_command("attach", 0));
         }
         over.store(true, Ordering::Relaxed);
     });
@@ -207,7 +207,7 @@ fn a_base_directory_writable_by_others_is_refused() {
         let place = tempfile::tempdir().unwrap();
         let base = place.path().canonicalize().unwrap().join("above/base");
         fs::create_dir_all(&base).unwrap();
-        let made = || run(&shell, &script(&base.display().to_string(), "00ff", "0")).0;
+        let made = || run(&shell, &staging_script(&base.display().to_string(), "00ff", "0")).0;
         let change = |path: PathBuf, mode| {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             let code = made();

@@ -51,12 +51,12 @@ impl ReleaseEstimate {
 
     /// The next release, once the grid is known.
     #[inline(always)]
-    pub fn due(&self) -> Option<i64> {
+    pub(crate) fn next_release(&self) -> Option<i64> {
         self.due
     }
 
     /// Takes in a wake-up that is not a sample.
-    pub fn learn(&mut self, now: i64) {
+    pub(crate) fn learn_wakeup(&mut self, now: i64) {
         self.quality.unmeasured += 1;
         if let Some(due) = self.due {
             // Before the start: the grid is known, and advances with time.
@@ -93,7 +93,7 @@ impl ReleaseEstimate {
 
     /// Advances after a sample.
     #[inline(always)]
-    pub fn advance(&mut self, due: i64, woke: i64) {
+    pub(crate) fn advance_grid(&mut self, due: i64, woke: i64) {
         let late = woke - due;
         if late >= self.period || late < -self.period / 4 {
             self.due = None;
@@ -108,7 +108,7 @@ impl ReleaseEstimate {
 
 impl Quality {
     /// The finding that releases are estimated, with the quality.
-    pub fn finding(&self, measure: &str) -> Finding {
+    pub(crate) fn format_finding(&self, measure: &str) -> Finding {
         let Quality { grids, unmeasured, apart } = *self;
         let message = format!(
             "the kernel does not report when it releases this thread: figures are not latencies \
@@ -117,7 +117,7 @@ impl Quality {
              common is missing, and the earliest ones were up to {} apart",
             Nanos(apart)
         );
-        Finding::new("deadline-release-estimated", Severity::Warning, measure, message).remedy(
+        Finding::new("deadline-release-estimated", Severity::Warning, measure, message).with_remedy(
             "run as root on a kernel that describes its types (CONFIG_DEBUG_INFO_BTF), or on \
              Linux 7.1 or newer",
         )

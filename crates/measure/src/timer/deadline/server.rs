@@ -12,7 +12,7 @@ fn sched_yield() {
     unsafe { libc::sched_yield() };
 }
 
-fn monotonic() -> i64 {
+fn monotonic_now() -> i64 {
     clock::read(libc::CLOCK_MONOTONIC)
 }
 
@@ -34,7 +34,7 @@ impl DeadlineKernel for DeadlineServer {
     #[inline(always)]
     fn end_period(&mut self) -> WaitResult {
         let release = attributes::absolute_deadline().map(|deadline| deadline + self.gap);
-        let waits = matches!(release, Ok(release) if release > monotonic());
+        let waits = matches!(release, Ok(release) if release > monotonic_now());
         sched_yield();
         match release {
             Ok(release) if waits => WaitResult::Until(release),
@@ -42,7 +42,7 @@ impl DeadlineKernel for DeadlineServer {
         }
     }
     fn now(&self) -> i64 {
-        monotonic()
+        monotonic_now()
     }
 }
 
@@ -60,18 +60,18 @@ impl DeadlineKernel for TimerStamps<'_> {
     const KNOWS: bool = true;
     #[inline(always)]
     fn end_period(&mut self) -> WaitResult {
-        let before = self.0.count();
+        let before = self.0.release_count();
         sched_yield();
         // If there are several, the thread was throttled after the first; that is part of its
         // latency.
-        if self.0.count() == before {
+        if self.0.release_count() == before {
             WaitResult::NotAtAll
         } else {
-            WaitResult::Until(self.0.at(before))
+            WaitResult::Until(self.0.release_at(before))
         }
     }
     fn now(&self) -> i64 {
-        monotonic()
+        monotonic_now()
     }
 }
 
@@ -86,6 +86,6 @@ impl DeadlineKernel for Blind {
         WaitResult::Unknown
     }
     fn now(&self) -> i64 {
-        monotonic()
+        monotonic_now()
     }
 }

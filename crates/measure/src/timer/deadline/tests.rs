@@ -52,9 +52,9 @@ fn simulate<const KNOWS: bool>(
     let mut wakeups = Yield::new(&plan, server, &mut book);
     let (mut wakeups, mut taken) = (&mut wakeups, Vec::new());
     while taken.len() < samples as usize {
-        let Ok(due) = wakeups.sleep() else { continue };
+        let Ok(due) = wakeups.await_expiry() else { continue };
         let woke = now.get();
-        taken.push((due, woke - due, wakeups.advance(due, woke)));
+        taken.push((due, woke - due, wakeups.arm_next(due, woke)));
     }
     (taken, book)
 }
@@ -95,7 +95,7 @@ fn the_estimate_of_a_release_restarts_after_a_missed_period() {
         let injected = *latency >= 2 * PERIOD && *missed == 2;
         assert!(injected || (0..WAKE).contains(latency), "{due} {latency} {missed}");
     }
-    assert!(book.estimate.finding("m").message.contains("not latencies"));
+    assert!(book.estimate.format_finding("m").message.contains("not latencies"));
     let ReleaseCounts { estimate, waits, .. } = book;
     assert!(estimate != estimate::Quality::default() && waits > 100);
 }

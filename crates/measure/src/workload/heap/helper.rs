@@ -5,7 +5,7 @@
 use super::shared_memory::{END, HeapMemory, SMALL_PAGES};
 use crate::stop::Stop;
 use punctual_sys::attributes;
-use punctual_sys::descriptor::memfd;
+use punctual_sys::descriptor::create_memfd;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -30,7 +30,7 @@ unsafe extern "C" {
 }
 
 /// Runs punctual as that program.
-pub fn serve() -> ! {
+pub fn run_heap_program() -> ! {
     let words: Vec<CString> =
         std::env::args_os().filter_map(|word| CString::new(word.into_vec()).ok()).collect();
     let mut pointers: Vec<*mut libc::c_char> =
@@ -52,29 +52,31 @@ pub enum Allocator {
 
 impl Allocator {
     /// From the plan. The error names what is missing.
-    pub fn asked(path: Option<&Path>) -> Result<Allocator, String> {
+    pub fn from_plan(path: Option<&Path>) -> Result<Allocator, String> {
         let Some(path) = path else { return Ok(Allocator::Machine) };
         if path.as_os_str() == BUILT_IN {
             return Ok(Allocator::BuiltIn);
         }
-        let shown = path.display();
+        let shown_path = path.display();
         let help =
             "give the file of a shared library, like /usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
         let real =
-            path.canonicalize().map_err(|why| format!("allocator {shown}: {why}: {help}"))?;
+            path.canonicalize().map_err(|why| format!("allocator {shown_path}: {why}: {help}"))?;
         if !real.is_file() {
-            return Err(format!("allocator {shown} is not a file: {help}"));
+            return Err(format!("allocator {shown_path} is not a file: {help}"));
         }
         let mut magic = [0; 4];
         let read = File::open(&real).and_then(|mut file| file.read_exact(&mut magic));
-        read.map_err(|why| format!("allocator {shown}: {why}: {help}"))?;
+        read.map_err(|why| format!("allocator {shown_path}: {why}: {help}"))?;
         if magic != *b"\x7fELF" {
-            return Err(format!("allocator {shown} is not a library (not an ELF file): {help}"));
+            return Err(format!(
+                "allocator {shown_path} is not a library (not an ELF file): {help}"
+            ));
         }
         // ld.so(8): LD_PRELOAD is a list without quoting.
         if real.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b' ')) {
-            let why = "LD_PRELOAD takes no path with a colon or a space in it";
-            return Err(format!("allocator {}: {why}: copy the file elsewhere", real.display()));
+            let reason = "LD_PRELOAD takes no path with a colon or a space in it";
+            return Err(format!("allocator {}: {reason}: copy the file elsewhere", real.display()));
         }
         Ok(Allocator::Preloaded(real))
     }
@@ -110,7 +112,7 @@ impl Helper {
             library: None,
             instead: None,
         };
-        helper.shared_memory.head().flags = if small_pages { SMALL_PAGES } else { 0 };
+        helper.shared_memory.batch_head().flags = if small_pages { SMALL_PAGES } else { 0 };
         helper.pid = match allocator {
             Allocator::BuiltIn => helper.spawn_own()?,
             Allocator::Preloaded(library) => helper.spawn_image(Some(library))?,
@@ -130,9 +132,9 @@ impl Helper {
     /// Not by fork(2): then all memory of punctual would be copied on the next write, locked or
     /// not, and every measuring thread would see those page faults. posix_spawn(3) of the C library
     /// stops the caller until the child has executed the other program.
-    fn spawn(&self, program: &str, preload: Option<&Path>) -> io::Result<libc::pid_t> {
+    fn spawn_program(&self, program: &str, preload: Option<&Path>) -> io::Result<libc::pid_t> {
         let nul = |_| io::Error::from(io::ErrorKind::InvalidInput);
-        let (shared, [descriptor, length, blocks]) = self.shared_memory.described();
+        let (shared, [descriptor, length, blocks]) = self.shared_memory.describe_mapping();
         let parent = std::process::id().to_string();
         let words = ["punctual-heap", ARGUMENT, &descriptor, &length, &blocks, &parent];
         let words = words
@@ -140,9 +142,9 @@ impl Helper {
             .map(|word| CString::new(*word))
             .collect::<Result<Vec<_>, _>>()
             .map_err(nul)?;
-        let own = std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD");
+        let inherited = std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD");
         let preload = preload.map(|library| ("LD_PRELOAD".into(), library.as_os_str().to_owned()));
-        let variables = own
+        let variables = inherited
             .chain(preload)
             .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()));
         let variables = variables.collect::<Result<Vec<_>, _>>().map_err(nul)?;
@@ -159,12 +161,12 @@ impl Helper {
             let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
             libc::posix_spawn_file_actions_init(&mut actions);
             libc::posix_spawn_file_actions_adddup2(&mut actions, shared, shared);
-            let none = std::ptr::null();
+            let no_attributes = std::ptr::null();
             let error = libc::posix_spawn(
                 &mut pid,
                 program.as_ptr(),
                 &actions,
-                none,
+                no_attributes,
                 words.as_ptr(),
                 variables.as_ptr(),
             );
@@ -176,10 +178,10 @@ impl Helper {
 
     /// The program that is linked with the machine's C library.
     fn spawn_image(&self, preload: Option<&Path>) -> Result<libc::pid_t, String> {
-        let image = image()?;
+        let image = unpack_program()?;
         // A descriptor open in this process under that name is also open in the child until it
         // executes the program.
-        self.spawn(&format!("/proc/self/fd/{}", image.as_raw_fd()), preload).map_err(
+        self.spawn_program(&format!("/proc/self/fd/{}", image.as_raw_fd()), preload).map_err(
             |why| match why.kind() {
                 io::ErrorKind::NotFound => {
                     "this machine has no loader for programs linked with glibc".to_owned()
@@ -191,7 +193,7 @@ impl Helper {
 
     /// Punctual itself, as the same program.
     fn spawn_own(&self) -> Result<libc::pid_t, String> {
-        self.spawn("/proc/self/exe", None)
+        self.spawn_program("/proc/self/exe", None)
             .map_err(|why| format!("the process that allocates could not be started: {why}"))
     }
 
@@ -208,7 +210,7 @@ impl Helper {
                     .into());
             }
         }
-        if self.shared_memory.agrees() {
+        if self.shared_memory.has_same_layout() {
             Ok(())
         } else {
             Err("the program that allocates is of another version".to_owned())
@@ -232,15 +234,15 @@ impl Helper {
         };
         self.name = format!("{library} (dynamic)");
         let Allocator::Preloaded(asked) = allocator else { return Ok(()) };
-        let asked = asked.to_string_lossy();
-        if [malloc, free].iter().any(|at| mapped_at(&maps, *at) != Some(&asked)) {
+        let wanted_library = asked.to_string_lossy();
+        if [malloc, free].iter().any(|at| mapped_at(&maps, *at) != Some(&wanted_library)) {
             let found = self.library.as_deref().unwrap_or("unknown");
             return Err(format!(
-                "allocator {asked} is not used: malloc is that of {found} (is it a library for \
-                 this machine that has malloc and free?)"
+                "allocator {wanted_library} is not used: malloc is that of {found} (is it a \
+                 library for this machine that has malloc and free?)"
             ));
         }
-        let file = Path::new(&*asked).file_name().unwrap_or_default().to_string_lossy();
+        let file = Path::new(&*wanted_library).file_name().unwrap_or_default().to_string_lossy();
         self.name = format!("{file} (preloaded, over {library})");
         Ok(())
     }
@@ -250,9 +252,9 @@ impl Helper {
         let failed = |why: io::Error| {
             format!("the program that allocates cannot be scheduled like its thread: {why}")
         };
-        attributes::set_affinity(self.pid, &attributes::affinity(0).map_err(failed)?)
+        attributes::set_affinity(self.pid, &attributes::read_affinity(0).map_err(failed)?)
             .map_err(failed)?;
-        attributes::set_scheduling(self.pid, &attributes::scheduling(0).map_err(failed)?)
+        attributes::set_scheduling(self.pid, &attributes::read_scheduling(0).map_err(failed)?)
             .map_err(failed)
     }
 
@@ -261,7 +263,7 @@ impl Helper {
     }
 
     /// Lets it do a batch from the shared memory, and waits for its end.
-    pub fn batch(&mut self, stop: &Stop) -> io::Result<()> {
+    pub(crate) fn run_batch(&mut self, stop: &Stop) -> io::Result<()> {
         self.shared_memory.hand_over();
         while !self.shared_memory.has_turn() {
             self.shared_memory.wait_a_while();
@@ -269,12 +271,12 @@ impl Helper {
                 self.shared_memory.ask_to_stop();
             }
             if !self.shared_memory.has_turn() && self.is_gone() {
-                let why = "the process that allocates has ended: was it killed, or the machine \
+                let reason = "the process that allocates has ended: was it killed, or the machine \
                            out of memory?";
-                return Err(io::Error::other(why));
+                return Err(io::Error::other(reason));
             }
         }
-        match self.shared_memory.head().error {
+        match self.shared_memory.batch_head().error {
             0 => Ok(()),
             libc_enomem if libc_enomem == libc::ENOMEM as u32 => Err(io::Error::other(
                 "the process that allocates could not lock its memory, or was killed: raise \
@@ -298,7 +300,7 @@ impl Drop for Helper {
             return;
         }
         if self.shared_memory.has_turn() {
-            self.shared_memory.head().flags = END;
+            self.shared_memory.batch_head().flags = END;
             self.shared_memory.hand_over();
         } else {
             // SAFETY: a child of ours that has not been reaped: its number cannot be reused.
@@ -310,7 +312,7 @@ impl Drop for Helper {
 }
 
 /// The program, in a file that exists only in memory.
-fn image() -> Result<File, String> {
+fn unpack_program() -> Result<File, String> {
     let mut bytes = Vec::new();
     let unpacked = flate2::read::ZlibDecoder::new(PROGRAM).read_to_end(&mut bytes);
     if unpacked.is_err() || bytes.is_empty() {
@@ -322,8 +324,8 @@ fn image() -> Result<File, String> {
     // Linux 6.3 has vm.memfd_noexec, and a flag against it that older kernels refuse.
     const EXEC: libc::c_uint = 0x10;
     let failed = |why| format!("memory for the program that allocates: {why}");
-    let made = |flags| memfd(c"punctual-heap", flags);
-    let mut file = made(EXEC).or_else(|_| made(0)).map_err(failed)?;
+    let make_memfd = |flags| create_memfd(c"punctual-heap", flags);
+    let mut file = make_memfd(EXEC).or_else(|_| make_memfd(0)).map_err(failed)?;
     file.write_all(&bytes).map_err(failed)?;
     // A file open for writing cannot be executed.
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
@@ -374,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_missing_allocator_is_an_error() {
-        let of = |path: &str| Allocator::asked(Some(Path::new(path)));
+        let of = |path: &str| Allocator::from_plan(Some(Path::new(path)));
         assert_eq!(of("built-in"), Ok(Allocator::BuiltIn));
         assert!(of("/nowhere/liballoc.so").unwrap_err().contains("No such file"));
         assert!(of("/").unwrap_err().contains("not a file"));

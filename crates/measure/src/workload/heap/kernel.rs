@@ -49,7 +49,7 @@ const MOST_BYTES: u64 = 64 << 20;
 const REQUESTS: std::ops::RangeInclusive<u64> = 16..=1_024;
 
 /// The counts over some requests.
-pub struct HeapCounts {
+pub(crate) struct HeapCounts {
     pub requests: u64,
     pub bytes: u64,
     /// Pages that contain blocks, each once.
@@ -63,41 +63,41 @@ pub struct HeapCounts {
 }
 
 /// The number of counted requests, for which the shared memory needs room.
-pub fn requests(plan: &HeapRequests) -> usize {
-    let fit = MOST_BYTES / plan.usual().max(1);
-    fit.clamp(*REQUESTS.start(), *REQUESTS.end()).min((1 << 30) / plan.usual().max(1)).max(1)
+pub(crate) fn request_count(plan: &HeapRequests) -> usize {
+    let fit = MOST_BYTES / plan.middle_size().max(1);
+    fit.clamp(*REQUESTS.start(), *REQUESTS.end()).min((1 << 30) / plan.middle_size().max(1)).max(1)
         as usize
 }
 
 /// Counts requests in a process with an unused heap; all blocks are held to the end, so each needs
 /// its own memory.
-pub fn unused(
+pub(crate) fn count_unused_heap(
     allocator: &Allocator,
     plan: &mut HeapRequests,
     flags: u32,
 ) -> Result<HeapCounts, String> {
-    let count = requests(plan);
-    let mut none = Err("the tracepoint kmem:mm_page_alloc stayed off".to_owned());
+    let count = request_count(plan);
+    let mut last_result = Err("the tracepoint kmem:mm_page_alloc stayed off".to_owned());
     for _ in 0..3 {
         let mut helper = Helper::start(allocator, count, true)?;
-        none = count_batch(&mut helper, plan, flags, count, count);
+        last_result = count_batch(&mut helper, plan, flags, count, count);
         // Seen once in thousands of runs: a tracepoint that other processes disable and enable at
         // the same time stays disabled.
-        if none.as_ref().is_ok_and(|counted| counted.counts[PAGES] != Some(0)) {
+        if last_result.as_ref().is_ok_and(|counted| counted.counts[PAGES] != Some(0)) {
             break;
         }
     }
-    none
+    last_result
 }
 
 /// Counts further requests in the measured process.
-pub fn used(
+pub(crate) fn count_used_heap(
     helper: &mut Helper,
     plan: &mut HeapRequests,
     flags: u32,
 ) -> Result<HeapCounts, String> {
-    let (count, round) = (requests(plan), plan.round);
-    let count = if round > 1 { round } else { count.min(helper.shared_memory.blocks().len()) };
+    let (count, round) = (request_count(plan), plan.round);
+    let count = if round > 1 { round } else { count.min(helper.shared_memory.all_blocks().len()) };
     count_batch(helper, plan, flags, count, round)
 }
 
@@ -108,19 +108,19 @@ fn count_batch(
     count: usize,
     round: usize,
 ) -> Result<HeapCounts, String> {
-    let head = helper.shared_memory.head();
+    let head = helper.shared_memory.batch_head();
     (head.flags, head.blocks, head.round) = (flags, 0, round as u64);
     (head.due, head.period, head.burst, head.until, head.limit) =
         (0, 0, i64::MAX, i64::MAX, i64::MAX);
     // Without a block: memory that is locked immediately is locked before counting.
-    helper.batch(&Stop::default()).map_err(|why| why.to_string())?;
-    plan.fill(&mut helper.shared_memory.blocks()[..count], round);
-    helper.shared_memory.head().blocks = count as u64;
-    let group = TracepointGroup::filtered(&EVENTS, &FILTERS, Whom::Thread(helper.pid()));
+    helper.run_batch(&Stop::default()).map_err(|why| why.to_string())?;
+    plan.fill_blocks(&mut helper.shared_memory.all_blocks()[..count], round);
+    helper.shared_memory.batch_head().blocks = count as u64;
+    let group = TracepointGroup::open_filtered(&EVENTS, &FILTERS, Whom::Thread(helper.pid()));
     if let Ok((group, _)) = &group {
         group.enable();
     }
-    let done = helper.batch(&Stop::default());
+    let done = helper.run_batch(&Stop::default());
     let (mut counts, mut uncounted) = ([None; EVENTS.len()], None);
     match group {
         Ok((group, places)) => {
@@ -130,15 +130,22 @@ fn count_batch(
         Err(why) => uncounted = Some(why),
     }
     done.map_err(|why| why.to_string())?;
-    let head = helper.shared_memory.head();
+    let head = helper.shared_memory.batch_head();
     let (done, page, faults) = (head.done, head.page, head.faults);
-    let blocks = &helper.shared_memory.blocks()[..done as usize];
+    let blocks = &helper.shared_memory.all_blocks()[..done as usize];
     let bytes = blocks.iter().map(|block| block.size).sum();
-    Ok(HeapCounts { requests: done, bytes, pages: pages(blocks, page), counts, faults, uncounted })
+    Ok(HeapCounts {
+        requests: done,
+        bytes,
+        pages: count_pages(blocks, page),
+        counts,
+        faults,
+        uncounted,
+    })
 }
 
 /// The number of pages that contain blocks, each counted once.
-pub fn pages(blocks: &[HeapBlock], page: u64) -> u64 {
+pub(crate) fn count_pages(blocks: &[HeapBlock], page: u64) -> u64 {
     let range = |block: &HeapBlock| (block.at / page, (block.at + block.size.max(1) - 1) / page);
     let mut ranges: Vec<(u64, u64)> = blocks.iter().map(range).collect();
     ranges.sort_unstable();
@@ -154,29 +161,29 @@ pub fn pages(blocks: &[HeapBlock], page: u64) -> u64 {
 }
 
 /// The figures of an unused heap.
-pub fn figures(counted: &HeapCounts) -> Vec<Figure> {
+pub(crate) fn unused_heap_figures(counted: &HeapCounts) -> Vec<Figure> {
     let names = [
         (PAGES, "pages-each", "page allocations"),
         (BRK, "brk-each", "calls of brk"),
         (MMAP, "mmap-each", "calls of mmap"),
     ];
     let figure = |(event, name, title): (usize, &str, &str)| {
-        let each = counted.counts[event]? as f64 / counted.requests.max(1) as f64;
+        let mean_count = counted.counts[event]? as f64 / counted.requests.max(1) as f64;
         Some(
             Figure::new(
                 name,
                 format!("{title} for each block, in a heap not used before"),
-                each,
+                mean_count,
                 "ratio",
             )
-            .of(counted.requests),
+            .with_count(counted.requests),
         )
     };
     names.into_iter().filter_map(figure).collect()
 }
 
 /// One column per heap: the mean per request.
-pub fn table(heaps: &[(&str, &HeapCounts)]) -> Table {
+pub(crate) fn heap_table(heaps: &[(&str, &HeapCounts)]) -> Table {
     let mut columns = vec![Column::new("for each request", "")];
     columns.extend(heaps.iter().map(|(heap, _)| Column::new(heap, "count")));
     let row = |name: &str, value: &dyn Fn(&HeapCounts) -> Cell| {
@@ -184,17 +191,17 @@ pub fn table(heaps: &[(&str, &HeapCounts)]) -> Table {
             .chain(heaps.iter().map(|(_, counted)| value(counted)))
             .collect()
     };
-    let each = |counted: &HeapCounts, number: u64| {
+    let per_request = |counted: &HeapCounts, number: u64| {
         Cell::Number(number as f64 / counted.requests.max(1) as f64)
     };
     let mut rows: Vec<Vec<Cell>> = vec![
         row("requests", &|counted| counted.requests.into()),
-        row("bytes", &|counted| each(counted, counted.bytes)),
-        row("pages in which the blocks lie", &|counted| each(counted, counted.pages)),
+        row("bytes", &|counted| per_request(counted, counted.bytes)),
+        row("pages in which the blocks lie", &|counted| per_request(counted, counted.pages)),
     ];
     rows.extend(NAMES.iter().enumerate().map(|(event, name)| {
         row(name, &|counted| {
-            counted.counts[event].map_or(Cell::Nothing, |count| each(counted, count))
+            counted.counts[event].map_or(Cell::Nothing, |count| per_request(counted, count))
         })
     }));
     let title = "What the kernel did for each request (malloc, touch, free), from its own events";
@@ -203,7 +210,7 @@ pub fn table(heaps: &[(&str, &HeapCounts)]) -> Table {
 
 /// The pages that the blocks should have taken, compared with those that the kernel gave: for an
 /// unused heap.
-pub fn validations(
+pub(crate) fn validate_pages(
     counted: &Result<HeapCounts, String>,
     flags: u32,
     is_glibc: bool,
@@ -215,7 +222,7 @@ pub fn validations(
             let mut source =
                 format!("perf_event_open: tracepoint {group}:{name}, the process that allocates");
             // Locked memory is populated when it is allocated, before it is touched.
-            let given = if event == PAGES { touched || locked } else { touched && !locked };
+            let is_expected = if event == PAGES { touched || locked } else { touched && !locked };
             let what = if event == PAGES {
                 "pages allocated for the blocks"
             } else {
@@ -225,10 +232,16 @@ pub fn validations(
                 Ok(counted) => counted,
                 Err(why) => {
                     let unavailable = Fact::Unavailable(why.clone());
-                    return Validation::compare(what, 0, unavailable, source, Tolerance::EXACT);
+                    return Validation::compare_counts(
+                        what,
+                        0,
+                        unavailable,
+                        source,
+                        Tolerance::EXACT,
+                    );
                 }
             };
-            let claimed = if given { counted.pages } else { 0 };
+            let claimed = if is_expected { counted.pages } else { 0 };
             let of_user = counted.counts[USER].filter(|_| event == PAGES);
             let mut count = of_user.or(counted.counts[event]);
             if of_user.is_some() {
@@ -240,49 +253,53 @@ pub fn validations(
                 source = "getrusage(2) of the process that allocates: ru_minflt and ru_majflt"
                     .to_owned();
             }
-            let why = counted
+            let reason = counted
                 .uncounted
                 .clone()
                 .unwrap_or_else(|| "this kernel has no such event".to_owned());
-            let fact = count.map_or(Fact::Unavailable(why), Fact::Known);
+            let fact = count.map_or(Fact::Unavailable(reason), Fact::Known);
             let calls = |event: usize| counted.counts[event].unwrap_or(0);
             let mut tolerance = Tolerance::EXACT
-                .fewer(2, "the first and the last page of the heap may be there already")
-                .more(
+                .allow_fewer(2, "the first and the last page of the heap may be there already")
+                .allow_more(
                     OWN_PAGES,
                     "first uses of the allocator's, the library's and the stack's own pages",
                 )
-                .more(
+                .allow_more(
                     calls(BRK),
                     "metadata behind the last block, each time that the heap grew (brk)",
                 );
             if !touched {
                 let headers = counted.requests.min(counted.pages);
-                tolerance = tolerance.more(headers, "pages with the allocator's header of a block");
+                tolerance =
+                    tolerance.allow_more(headers, "pages with the allocator's header of a block");
             }
             if locked {
                 tolerance = tolerance
-                    .more(TOP_PAD, "pages behind the heap that are asked for with it (M_TOP_PAD)")
-                    .more(calls(MMAP), "the rest of the last page of a mapping");
+                    .allow_more(
+                        TOP_PAD,
+                        "pages behind the heap that are asked for with it (M_TOP_PAD)",
+                    )
+                    .allow_more(calls(MMAP), "the rest of the last page of a mapping");
             }
             if !is_glibc {
-                let others =
+                let more_explanation =
                     "other allocators keep their own metadata, and request more than they need";
                 tolerance = tolerance
-                    .fewer(counted.pages / 64, "pages that the allocator may have had before")
-                    .any_more(others);
+                    .allow_fewer(counted.pages / 64, "pages that the allocator may have had before")
+                    .any_more(more_explanation);
             }
-            let mut validation = Validation::compare(what, claimed, fact, source, tolerance);
+            let mut validation = Validation::compare_counts(what, claimed, fact, source, tolerance);
             if event == PAGES && of_user.is_none() {
-                let others = "page tables, slabs and what interrupts took are counted too, and \
-                              cannot be separated here";
-                validation = validation.undecided_above(others);
+                let also_counted = "page tables, slabs and what interrupts took are counted too, \
+                              and cannot be separated here";
+                validation = validation.undecided_above(also_counted);
             }
-            if !is_glibc && !given {
+            if !is_glibc && !is_expected {
                 validation.agrees = None;
             }
             let unlocked = if locked { ", locked" } else { "" };
-            validation.explain(format!(
+            validation.with_explanation(format!(
                 "{} blocks of {} B in all, {}{unlocked}, in a process that had allocated nothing, \
                  without transparent huge pages",
                 counted.requests,
@@ -308,11 +325,11 @@ mod tests {
             free: [0; 2],
             cpu: 0,
         };
-        assert_eq!(pages(&[], 4096), 0);
-        assert_eq!(pages(&[block(4096, 1), block(4100, 10), block(8191, 1)], 4096), 1);
-        assert_eq!(pages(&[block(8190, 4), block(4096, 10_000)], 4096), 3);
+        assert_eq!(count_pages(&[], 4096), 0);
+        assert_eq!(count_pages(&[block(4096, 1), block(4100, 10), block(8191, 1)], 4096), 1);
+        assert_eq!(count_pages(&[block(8190, 4), block(4096, 10_000)], 4096), 3);
         // 1 MiB behind a header of 16 bytes.
-        assert_eq!(pages(&[block(0x10_0010, 1 << 20)], 4096), 257);
+        assert_eq!(count_pages(&[block(0x10_0010, 1 << 20)], 4096), 257);
     }
 
     #[test]
@@ -329,7 +346,10 @@ mod tests {
                 faults: 0,
                 uncounted: None,
             };
-            validations(&Ok(counted), flags, true).iter().map(|one| one.agrees).collect::<Vec<_>>()
+            validate_pages(&Ok(counted), flags, true)
+                .iter()
+                .map(|one| one.agrees)
+                .collect::<Vec<_>>()
         };
         const ALL: u64 = 16 * 257;
         assert_eq!(of(ALL + 20, Some(ALL + 1), ALL + 5, TOUCH), [Some(true), Some(true)]);
@@ -344,7 +364,7 @@ mod tests {
         assert_eq!(of(26, Some(2), 19, TOUCH), [Some(false), Some(false)]);
         assert_eq!(of(ALL, Some(ALL), ALL, 0), [Some(false), Some(false)]);
         assert_eq!(of(ALL + 40, Some(ALL + 33), 12, LOCK), [Some(true), Some(true)]);
-        let none = validations(&Err("no tracefs".to_owned()), TOUCH, true);
+        let none = validate_pages(&Err("no tracefs".to_owned()), TOUCH, true);
         assert_eq!(
             (none[0].agrees, none[0].counted.clone()),
             (None, Fact::Unavailable("no tracefs".to_owned()))

@@ -1,7 +1,7 @@
 //! Figures of all rounds of a list: whether time follows pages, and whether it grows from round to
 //! round.
 
-use super::kernel::pages;
+use super::kernel::count_pages;
 use super::shared_memory::HeapBlock;
 use punctual_core::{Cell, Column, Figure, Nanos, Table};
 
@@ -34,7 +34,7 @@ struct ListRound {
 }
 
 impl ListRound {
-    fn time(&self) -> i64 {
+    fn allocation_time(&self) -> i64 {
         self.malloc + self.touch
     }
 }
@@ -50,11 +50,11 @@ impl Lists {
     }
 
     /// Adds a list; `own` if the kernel's counts are for this list only.
-    pub fn take(&mut self, blocks: &[HeapBlock], page: u64, own: Option<ListCounts>) {
+    pub fn add_list(&mut self, blocks: &[HeapBlock], page: u64, own: Option<ListCounts>) {
         if self.0.len() == KEPT_ROUNDS {
             return;
         }
-        let (nodes, pages) = (blocks.len() as u64, pages(blocks, page));
+        let (nodes, pages) = (blocks.len() as u64, count_pages(blocks, page));
         let mut round = ListRound { nodes, pages, own, ..ListRound::default() };
         for block in blocks {
             round.bytes += block.size;
@@ -66,7 +66,7 @@ impl Lists {
     }
 
     /// Bytes, pages and time of the first lists.
-    pub fn table(&self) -> Option<Table> {
+    pub(crate) fn list_table(&self) -> Option<Table> {
         let row = |(number, round): (usize, &ListRound)| -> Vec<Cell> {
             let counts = [number as u64 + 1, round.nodes, round.bytes, round.pages].map(Cell::from);
             let faults = round.own.map_or(Cell::Nothing, |own| own.faults.into());
@@ -74,7 +74,7 @@ impl Lists {
             let cpu_time = round.own.map_or(Cell::Nothing, |own| Nanos(own.cpu_time).into());
             counts.into_iter().chain([faults]).chain(times).chain([cpu_time]).collect()
         };
-        let shown = self.0.len().min(ROWS);
+        let shown_count = self.0.len().min(ROWS);
         let columns = [
             ("list", "count"),
             ("nodes", "count"),
@@ -86,22 +86,22 @@ impl Lists {
             ("free", "ns"),
             ("CPU time", "ns"),
         ];
-        (shown > 0).then(|| Table {
+        (shown_count > 0).then(|| Table {
             name: "lists".to_owned(),
-            title: format!("Each list, the first {shown} of {}", self.0.len()),
+            title: format!("Each list, the first {shown_count} of {}", self.0.len()),
             columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
             rows: self.0.iter().take(ROWS).enumerate().map(row).collect(),
         })
     }
 
     /// The figures of lists that were touched.
-    pub fn figures(&self) -> Vec<Figure> {
+    pub(crate) fn list_figures(&self) -> Vec<Figure> {
         let rounds = &self.0;
         let count = rounds.len() as u64;
         if count < 8 {
             return Vec::new();
         }
-        let cost = |round: &ListRound| round.time() as f64 / round.pages.max(1) as f64;
+        let cost = |round: &ListRound| round.allocation_time() as f64 / round.pages.max(1) as f64;
         let quarter = rounds.len() / 4;
         let (first, last) = (&rounds[..quarter], &rounds[rounds.len() - quarter..]);
         let costs = |rounds: &[ListRound]| median(rounds.iter().map(cost).collect());
@@ -112,34 +112,48 @@ impl Lists {
                 costs(rounds),
                 "ns",
             )
-            .of(count),
+            .with_count(count),
         ];
-        if let Some(r) = correlation(rounds, |round| round.bytes as i64, |round| round.pages as i64)
+        if let Some(r) =
+            rank_correlation(rounds, |round| round.bytes as i64, |round| round.pages as i64)
         {
             let title = "rank correlation of a list's bytes and the pages in which its nodes lie \
                          (1: pages follow bytes)";
-            figures.push(correlated("bytes-pages-correlation", title, r, count));
+            figures.push(correlation_figure("bytes-pages-correlation", title, r, count));
         }
-        let own: Vec<ListRound> =
+        let counted_rounds: Vec<ListRound> =
             rounds.iter().filter(|round| round.own.is_some()).copied().collect();
         let of_own = |value: fn(&ListCounts) -> i64| {
             let value = |round: &ListRound| round.own.as_ref().map_or(0, value);
-            correlation(&own, |round| round.pages as i64, value).filter(|_| own.len() > 7)
+            rank_correlation(&counted_rounds, |round| round.pages as i64, value)
+                .filter(|_| counted_rounds.len() > 7)
         };
         if let Some(r) = of_own(|own| own.faults as i64) {
             let title = "rank correlation of a list's pages and its page faults (getrusage(2)) \
                          (1: each takes new pages)";
-            figures.push(correlated("pages-faults-correlation", title, r, own.len() as u64));
+            figures.push(correlation_figure(
+                "pages-faults-correlation",
+                title,
+                r,
+                counted_rounds.len() as u64,
+            ));
         }
         if let Some(r) = of_own(|own| own.cpu_time) {
             let title = "rank correlation of a list's pages and the CPU time of its program, \
                          which excludes other tasks";
-            figures.push(correlated("pages-cpu-time-correlation", title, r, own.len() as u64));
+            figures.push(correlation_figure(
+                "pages-cpu-time-correlation",
+                title,
+                r,
+                counted_rounds.len() as u64,
+            ));
         }
-        if let Some(r) = correlation(rounds, |round| round.pages as i64, ListRound::time) {
+        if let Some(r) =
+            rank_correlation(rounds, |round| round.pages as i64, ListRound::allocation_time)
+        {
             let title = "rank correlation of a list's pages and the time of its malloc and touch \
                          (1: time follows pages)";
-            figures.push(correlated("pages-time-correlation", title, r, count));
+            figures.push(correlation_figure("pages-time-correlation", title, r, count));
         }
         let title = "cost of a page, last quarter of the lists to the first (1: it does not grow)";
         figures.push(
@@ -149,7 +163,7 @@ impl Lists {
                 costs(last) / costs(first).max(f64::MIN_POSITIVE),
                 "ratio",
             )
-            .of(count),
+            .with_count(count),
         );
         figures
     }
@@ -157,11 +171,11 @@ impl Lists {
 
 /// A rank correlation of this many lists, with the interval of Fisher's transformation (Fieller,
 /// Hartley and Pearson, "Tests for rank correlation coefficients I", Biometrika 44, 1957).
-fn correlated(name: &str, title: &str, r: f64, lists: u64) -> Figure {
+fn correlation_figure(name: &str, title: &str, r: f64, lists: u64) -> Figure {
     let error = 1.96 * (1.06 / (lists.max(4) as f64 - 3.0)).sqrt();
     let z = r.clamp(-1.0, 1.0).atanh();
     let (low, high) = ((z - error).tanh(), (z + error).tanh());
-    Figure::new(name, title, r, "ratio").of(lists).within(low, high)
+    Figure::new(name, title, r, "ratio").with_count(lists).with_interval(low, high)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -171,23 +185,23 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Spearman's coefficient uses ranks, so that a list interrupted by another task is one of many and
 /// does not dominate the figure. `None` if all lists agree in either value.
-fn correlation(
+fn rank_correlation(
     rounds: &[ListRound],
     one: impl Fn(&ListRound) -> i64,
     other: impl Fn(&ListRound) -> i64,
 ) -> Option<f64> {
-    let pages = ranks(rounds.iter().map(one).collect());
-    let times = ranks(rounds.iter().map(other).collect());
+    let pages = rank_values(rounds.iter().map(one).collect());
+    let times = rank_values(rounds.iter().map(other).collect());
     let middle = (rounds.len() as f64 - 1.0) / 2.0;
-    let both =
+    let deviations =
         || pages.iter().map(|rank| rank - middle).zip(times.iter().map(|rank| rank - middle));
-    let (xy, xx, yy) =
-        both().fold((0.0, 0.0, 0.0), |(xy, xx, yy), (x, y)| (xy + x * y, xx + x * x, yy + y * y));
+    let (xy, xx, yy) = deviations()
+        .fold((0.0, 0.0, 0.0), |(xy, xx, yy), (x, y)| (xy + x * y, xx + x * x, yy + y * y));
     (xx > 0.0 && yy > 0.0).then(|| xy / (xx * yy).sqrt())
 }
 
 /// The rank of each value; equal ones share the mean of their ranks.
-fn ranks(values: Vec<i64>) -> Vec<f64> {
+fn rank_values(values: Vec<i64>) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by_key(|place| values[*place]);
     let mut ranks = vec![0.0; values.len()];
@@ -206,16 +220,20 @@ mod tests {
 
     #[test]
     fn equal_values_share_a_rank() {
-        assert_eq!(ranks(vec![30, 10, 10, 20]), [3.0, 0.5, 0.5, 2.0]);
+        assert_eq!(rank_values(vec![30, 10, 10, 20]), [3.0, 0.5, 0.5, 2.0]);
         assert_eq!(
-            correlation(&[ListRound::default(); 9], |round| round.pages as i64, ListRound::time),
+            rank_correlation(
+                &[ListRound::default(); 9],
+                |round| round.pages as i64,
+                ListRound::allocation_time
+            ),
             None
         );
     }
 
     #[test]
     fn the_interval_of_a_correlation_narrows_with_the_number_of_lists() {
-        let of = |r, lists| correlated("r", "", r, lists).interval.unwrap();
+        let of = |r, lists| correlation_figure("r", "", r, lists).interval.unwrap();
         // 1.96 √(1.06 / 100) = 0.2018; tanh(0.5493 ∓ 0.2018).
         let [low, high] = of(0.5, 103);
         assert!((low - 0.334).abs() < 0.001 && (high - 0.636).abs() < 0.001, "{low} {high}");
@@ -235,14 +253,14 @@ mod tests {
             free: [9, 12],
             cpu: 0,
         };
-        lists.take(
+        lists.add_list(
             &[node(4096), node(4144), node(8170)],
             4096,
             Some(ListCounts { faults: 2, cpu_time: 31 }),
         );
         let row: Vec<Cell> = [1, 3, 120, 2, 2, 15, 12, 9, 31].map(|n: u64| Cell::from(n)).into();
         assert_eq!(
-            lists.table().unwrap().rows,
+            lists.list_table().unwrap().rows,
             [row],
             "the third node lies in two pages, one of them shared"
         );
@@ -265,9 +283,13 @@ mod tests {
                     cpu: 0,
                 };
                 let cpu_time = (number as i64 % 7 + 1) * 300;
-                lists.take(&[block], 4096, Some(ListCounts { faults: number % 7 + 3, cpu_time }));
+                lists.add_list(
+                    &[block],
+                    4096,
+                    Some(ListCounts { faults: number % 7 + 3, cpu_time }),
+                );
             }
-            let figures = lists.figures();
+            let figures = lists.list_figures();
             let value =
                 |name| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);
             assert!(
@@ -285,6 +307,6 @@ mod tests {
         assert!(r > 0.999, "{r}");
         let (_, r, growth) = of(|number| (number as i64 % 7 + 1) * (250 + 10 * number as i64));
         assert!(r < 0.99 && growth > 2.0, "{r} {growth}");
-        assert!(Lists::new().figures().is_empty());
+        assert!(Lists::new().list_figures().is_empty());
     }
 }

@@ -29,7 +29,7 @@ impl HeapRequests {
     }
 
     /// The middle size of a block.
-    pub fn usual(&self) -> u64 {
+    pub(crate) fn middle_size(&self) -> u64 {
         match self.sizes {
             Sizes::Fixed | Sizes::RandomList => self.least,
             Sizes::Random | Sizes::List => self.least.midpoint(self.most),
@@ -41,33 +41,33 @@ impl HeapRequests {
         if self.sizes != Sizes::RandomList {
             return None;
         }
-        let total = self.least + self.below(self.most.saturating_sub(self.least) + 1);
+        let total = self.least + self.random_below(self.most.saturating_sub(self.least) + 1);
         Some((total / self.least.max(1)).max(1) as usize)
     }
 
     /// Sets the size of each block and, for rounds of `round` blocks, their order.
-    pub fn fill(&mut self, blocks: &mut [HeapBlock], round: usize) {
+    pub(crate) fn fill_blocks(&mut self, blocks: &mut [HeapBlock], round: usize) {
         for blocks in blocks.chunks_mut(round.max(1)) {
             for place in 0..blocks.len() {
                 blocks[place].size = match self.sizes {
                     Sizes::Fixed | Sizes::RandomList => self.least,
                     Sizes::Random | Sizes::List => {
-                        self.least + self.below(self.most.saturating_sub(self.least) + 1)
+                        self.least + self.random_below(self.most.saturating_sub(self.least) + 1)
                     }
                 };
                 // Fisher and Yates, inside-out.
-                let other = if self.sizes.is_list() {
-                    self.below(place as u64 + 1) as usize
+                let swapped_place = if self.sizes.is_list() {
+                    self.random_below(place as u64 + 1) as usize
                 } else {
                     place
                 };
-                blocks[place].visit = blocks[other].visit;
-                blocks[other].visit = place as u64;
+                blocks[place].visit = blocks[swapped_place].visit;
+                blocks[swapped_place].visit = place as u64;
             }
         }
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    fn random_below(&mut self, bound: u64) -> u64 {
         // The upper half of a product: a negligible bias of bound/2^64.
         ((u128::from(self.random.next_u64()) * u128::from(bound)) >> 64) as u64
     }
@@ -87,7 +87,7 @@ mod tests {
             HeapPlan { sizes: Sizes::List, nodes: 50, size: Bytes(40), ..HeapPlan::default() };
         let of = |seed| {
             let mut blocks = [NONE; 120];
-            HeapRequests::new(&plan, seed).fill(&mut blocks, 50);
+            HeapRequests::new(&plan, seed).fill_blocks(&mut blocks, 50);
             blocks
         };
         let blocks = of(7);
@@ -117,7 +117,7 @@ mod tests {
         let short = lists.iter().filter(|nodes| **nodes < most / 10).count();
         assert!((60..140).contains(&short), "{short}");
         let mut blocks = [NONE; 30];
-        requests.fill(&mut blocks, 30);
+        requests.fill_blocks(&mut blocks, 30);
         assert!(blocks.iter().all(|block| block.size == 40));
         assert_ne!(blocks.map(|block| block.visit), std::array::from_fn(|place| place as u64));
     }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn blocks_of_fixed_size_are_visited_in_order() {
         let mut blocks = [NONE; 3];
-        HeapRequests::new(&HeapPlan::default(), 1).fill(&mut blocks, 3);
+        HeapRequests::new(&HeapPlan::default(), 1).fill_blocks(&mut blocks, 3);
         assert_eq!(
             blocks.map(|block| (block.size, block.visit)),
             [(1024, 0), (1024, 1), (1024, 2)]

@@ -1,7 +1,7 @@
 //! The memory shared with the allocating process: requests and results. `heap.c` has the same two
 //! structures.
 
-use punctual_sys::descriptor::memfd;
+use punctual_sys::descriptor::create_memfd;
 use punctual_sys::futex::{self, FutexScope};
 use punctual_sys::mapping::{Mapping, READ_WRITE};
 use punctual_sys::memory::page_size;
@@ -23,7 +23,7 @@ pub const ONE_CPU: u32 = 32;
 
 /// `struct head`. Written by the side that has the turn; `turn` and `stop` by both.
 #[repr(C)]
-pub struct HeapHead {
+pub(crate) struct HeapHead {
     turn: AtomicU32,
     stop: AtomicU32,
     pub flags: u32,
@@ -84,11 +84,11 @@ impl HeapMemory {
             .checked_mul(size_of::<HeapBlock>())
             .and_then(|n| n.checked_add(HEAD))
             .ok_or_else(too_large)?;
-        let file = memfd(c"punctual-heap", 0)?;
+        let file = create_memfd(c"punctual-heap", 0)?;
         file.set_len(length as u64)?;
         let memory = Mapping::of_file(&file, 0, length, READ_WRITE, libc::MAP_POPULATE)?;
         let mut shared_memory = HeapMemory { file, memory, blocks };
-        let head = shared_memory.head();
+        let head = shared_memory.batch_head();
         head.page = page_size() as u64;
         head.burst = crate::workload::measurement_loop::Pacing::BURST.ns();
         (head.until, head.limit) = (i64::MAX, i64::MAX);
@@ -98,54 +98,55 @@ impl HeapMemory {
     }
 
     /// Its description for a program: descriptor, length, offset of the blocks.
-    pub fn described(&self) -> (i32, [String; 3]) {
+    pub(crate) fn describe_mapping(&self) -> (i32, [String; 3]) {
         let fd = self.file.as_raw_fd();
         (fd, [fd.to_string(), self.memory.length().to_string(), HEAD.to_string()])
     }
 
-    fn pointers(&self) -> (*mut HeapHead, *mut HeapBlock) {
+    fn raw_pointers(&self) -> (*mut HeapHead, *mut HeapBlock) {
         // SAFETY: the blocks begin HEAD bytes after the beginning of the mapping, which is longer.
         (
-            self.memory.start().as_ptr().cast(),
-            unsafe { self.memory.start().as_ptr().add(HEAD) }.cast(),
+            self.memory.start_address().as_ptr().cast(),
+            unsafe { self.memory.start_address().as_ptr().add(HEAD) }.cast(),
         )
     }
 
-    fn words(&self) -> (&AtomicU32, &AtomicU32) {
+    fn turn_and_stop(&self) -> (&AtomicU32, &AtomicU32) {
         // SAFETY: the mapping begins with a `HeapHead`, whose first two words are atomic on both
         // sides.
-        unsafe { (&(*self.pointers().0).turn, &(*self.pointers().0).stop) }
+        unsafe { (&(*self.raw_pointers().0).turn, &(*self.raw_pointers().0).stop) }
     }
 
     /// The header of a batch. This side has the turn.
-    pub fn head(&mut self) -> &mut HeapHead {
+    pub(crate) fn batch_head(&mut self) -> &mut HeapHead {
         // SAFETY: the mapping begins with a `HeapHead`, any bytes are valid, and the other side
         // does not access it while this one has the turn.
-        unsafe { &mut *self.pointers().0 }
+        unsafe { &mut *self.raw_pointers().0 }
     }
 
     /// All blocks. This side has the turn.
-    pub fn blocks(&mut self) -> &mut [HeapBlock] {
+    pub(crate) fn all_blocks(&mut self) -> &mut [HeapBlock] {
         // SAFETY: there are `blocks` of them, any bytes are valid, and the other side does not
         // access them while this one has the turn.
-        unsafe { std::slice::from_raw_parts_mut(self.pointers().1, self.blocks) }
+        unsafe { std::slice::from_raw_parts_mut(self.raw_pointers().1, self.blocks) }
     }
 
     /// Whether the other side has the same structures.
-    pub fn agrees(&mut self) -> bool {
-        self.head().layout == (size_of::<HeapHead>() as u64) << 32 | size_of::<HeapBlock>() as u64
+    pub(crate) fn has_same_layout(&mut self) -> bool {
+        self.batch_head().layout
+            == (size_of::<HeapHead>() as u64) << 32 | size_of::<HeapBlock>() as u64
     }
 
     /// The addresses of the other side's malloc and free, and the version of its C library.
     pub(crate) fn allocator_addresses(&mut self) -> ([u64; 2], String) {
-        let head = self.head();
+        let head = self.batch_head();
         let end = head.libc.iter().position(|byte| *byte == 0).unwrap_or_default();
         ([head.malloc_at, head.free_at], String::from_utf8_lossy(&head.libc[..end]).into_owned())
     }
 
     /// Gives the turn to the other side.
     pub(crate) fn hand_over(&mut self) {
-        let (turn, stop) = self.words();
+        let (turn, stop) = self.turn_and_stop();
         stop.store(0, Ordering::Relaxed);
         turn.store(1, Ordering::Release);
         let _ = futex::wake(turn, 1, FutexScope::Shared);
@@ -153,17 +154,17 @@ impl HeapMemory {
 
     /// Asks the other side to end its batch.
     pub(crate) fn ask_to_stop(&self) {
-        self.words().1.store(1, Ordering::Relaxed);
+        self.turn_and_stop().1.store(1, Ordering::Relaxed);
     }
 
     /// Whether this side has the turn.
     pub(crate) fn has_turn(&self) -> bool {
-        self.words().0.load(Ordering::Acquire) == 0
+        self.turn_and_stop().0.load(Ordering::Acquire) == 0
     }
 
     /// Waits for the turn, for a limited time or until a signal comes.
     pub(crate) fn wait_a_while(&self) {
         let time = libc::timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-        let _ = futex::wait(self.words().0, 1, FutexScope::Shared, Some(&time));
+        let _ = futex::wait(self.turn_and_stop().0, 1, FutexScope::Shared, Some(&time));
     }
 }

@@ -12,19 +12,19 @@ pub(crate) struct DoorbellIrq(pub Arc<InterruptStamps>);
 
 impl AwaitableInterrupt for DoorbellIrq {
     #[inline(always)]
-    fn raise(&self) -> io::Result<()> {
-        self.0.raise()
+    fn raise_interrupt(&self) -> io::Result<()> {
+        self.0.raise_interrupt()
     }
-    fn raised(&self) -> Option<i64> {
-        Some(self.0.raised())
+    fn raise_time(&self) -> Option<i64> {
+        Some(self.0.raised_at())
     }
     #[inline(always)]
-    fn wait(&self) -> io::Result<bool> {
-        let Some(ring) = self.0.doorbell() else { return Ok(false) };
+    fn await_interrupt(&self) -> io::Result<bool> {
+        let Some(ring) = self.0.doorbell_fd() else { return Ok(false) };
         poll_readable([ring], -1).map(|[rang]| rang)
     }
     fn rearm(&self) -> io::Result<()> {
-        self.0.clear();
+        self.0.clear_doorbell();
         Ok(())
     }
 }

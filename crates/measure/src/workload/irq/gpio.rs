@@ -6,8 +6,8 @@
 //! descriptors are closed, in any case.
 
 use super::raiser::AwaitableInterrupt;
-use super::uio::interrupted;
-use punctual_sys::check;
+use super::uio::ignore_interrupted;
+use punctual_sys::check_result;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -120,7 +120,7 @@ impl Gpio {
         }
         let consumer = format!("punctual-{}", std::process::id());
         let take = |line, flags, what: &str| {
-            request(&chip, line, flags, &consumer).map_err(|why| match why.raw_os_error() {
+            request_line(&chip, line, flags, &consumer).map_err(|why| match why.raw_os_error() {
                 Some(libc::EBUSY) => {
                     format!("{at}: {what} {line} is in use (`gpioinfo` shows by whom)")
                 }
@@ -134,7 +134,7 @@ impl Gpio {
         };
         let output = take(out_line, OUTPUT, "out_line")?;
         let input = take(in_line, INPUT | EDGE_RISING, "in_line")?;
-        let chip = format!("{} ({})", words(&info.name), words(&info.label));
+        let chip = format!("{} ({})", decode_name(&info.name), decode_name(&info.label));
         Ok(Gpio {
             output,
             input,
@@ -147,20 +147,22 @@ impl Gpio {
     }
 
     #[inline(always)]
-    fn set(&self, high: bool) -> io::Result<()> {
+    fn set_output(&self, high: bool) -> io::Result<()> {
         let mut values = LineValues { bits: high.into(), mask: 1 };
         // SAFETY: the structure has the size encoded in the request.
-        check(unsafe { libc::ioctl(self.output.as_raw_fd(), SET_VALUES as _, &raw mut values) })
-            .map(drop)
+        check_result(unsafe {
+            libc::ioctl(self.output.as_raw_fd(), SET_VALUES as _, &raw mut values)
+        })
+        .map(drop)
     }
 }
 
-fn words(bytes: &[u8]) -> String {
+fn decode_name(bytes: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(bytes).map(CStr::to_string_lossy).unwrap_or_default();
     text.escape_debug().to_string()
 }
 
-fn request(chip: &File, line: u32, flags: u64, consumer: &str) -> io::Result<OwnedFd> {
+fn request_line(chip: &File, line: u32, flags: u64, consumer: &str) -> io::Result<OwnedFd> {
     let mut request = LineRequest {
         offsets: [0; 64],
         consumer: [0; 32],
@@ -177,7 +179,7 @@ fn request(chip: &File, line: u32, flags: u64, consumer: &str) -> io::Result<Own
     request.consumer.iter_mut().zip(consumer.bytes().take(31)).for_each(|(to, from)| *to = from);
     // SAFETY: the structure has the size encoded in the request; the kernel reads it and fills in
     // `fd`.
-    check(unsafe { libc::ioctl(chip.as_raw_fd(), GET_LINE as _, &raw mut request) })?;
+    check_result(unsafe { libc::ioctl(chip.as_raw_fd(), GET_LINE as _, &raw mut request) })?;
     // SAFETY: the kernel just gave this descriptor to us alone.
     Ok(unsafe { OwnedFd::from_raw_fd(request.fd) })
 }
@@ -187,24 +189,24 @@ impl AwaitableInterrupt for Gpio {
         self.answers.is_none()
     }
     #[inline(always)]
-    fn raise(&self) -> io::Result<()> {
-        self.set(true)
+    fn raise_interrupt(&self) -> io::Result<()> {
+        self.set_output(true)
     }
     #[inline(always)]
-    fn wait(&self) -> io::Result<bool> {
+    fn await_interrupt(&self) -> io::Result<bool> {
         let mut event = LineEvent::default();
         let size = size_of::<LineEvent>();
         // SAFETY: as many bytes of writable memory.
         let read = unsafe { libc::read(self.input.as_raw_fd(), (&raw mut event).cast(), size) };
         if read == size as isize {
             if self.answers.is_some() {
-                self.set(false)?;
+                self.set_output(false)?;
             }
             self.handled.store(event.timestamp_ns as i64, Ordering::Release);
             self.edges.store(event.line_seqno.into(), Ordering::Release);
             return Ok(true);
         }
-        interrupted(io::Error::last_os_error())
+        ignore_interrupted(io::Error::last_os_error())
     }
     /// An edge that follows too closely is not seen if there is more than a wire between the lines.
     fn is_slow(&self) -> bool {
@@ -212,12 +214,12 @@ impl AwaitableInterrupt for Gpio {
     }
     fn rearm(&self) -> io::Result<()> {
         self.answers.into_iter().for_each(std::thread::sleep);
-        self.set(self.answers.is_some())
+        self.set_output(self.answers.is_some())
     }
-    fn handled(&self) -> Option<i64> {
+    fn handler_entry(&self) -> Option<i64> {
         Some(self.handled.load(Ordering::Acquire)).filter(|at| *at > 0)
     }
-    fn counted(&self) -> Option<(&'static str, u64)> {
+    fn independent_count(&self) -> Option<(&'static str, u64)> {
         Some((
             "the kernel's own number of the last edge (line_seqno)",
             self.edges.load(Ordering::Acquire),

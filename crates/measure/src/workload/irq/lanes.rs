@@ -1,6 +1,6 @@
 //! The destination of an interrupt's samples: a series for each hop whose instants are known.
 
-use crate::ring::{Producer, ring};
+use crate::ring::{Producer, create_ring};
 use crate::sink::{self, SampleSink, SampleSource};
 use crate::stop::Stop;
 use crate::workload::MeasureConfig;
@@ -11,7 +11,7 @@ use std::io;
 
 /// An arrived interrupt, in instants of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Passed {
+pub(crate) struct Passed {
     /// The time of raising or of the expected arrival; unknown for a device that raises its own.
     pub raised: Option<i64>,
     /// The entry of its handler.
@@ -25,7 +25,7 @@ pub struct Passed {
 
 /// The outcomes of interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct InterruptCounts {
+pub(crate) struct InterruptCounts {
     pub taken: u64,
     /// With a matching timestamp of the handler.
     pub stamped: u64,
@@ -44,7 +44,7 @@ pub struct InterruptCounts {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hops {
+pub(crate) enum Hops {
     /// To handler, to expiry, to thread, whole.
     Timer,
     /// To handler, to thread, whole.
@@ -53,7 +53,7 @@ pub enum Hops {
 }
 
 /// The series, and the number of remaining samples.
-pub struct IrqLanes {
+pub(crate) struct IrqLanes {
     hops: Hops,
     producers: Vec<Producer>,
     /// The number of the series that `stop_above` applies to.
@@ -70,13 +70,14 @@ pub struct IrqLanes {
 
 impl IrqLanes {
     /// The series of a measure; `cpu` is the waiting thread's, if it is bound to one.
-    pub fn of(
+    pub(crate) fn from_config(
         config: &MeasureConfig,
         hops: Hops,
         period: Nanos,
         cpu: Option<u32>,
     ) -> (IrqLanes, Vec<SampleSource>) {
-        let (producers, sources) = config.series.iter().map(|_| sink::ring(period)).unzip();
+        let (producers, sources) =
+            config.series.iter().map(|_| sink::ring_for_period(period)).unzip();
         let number = config.series.last().map_or(0, |series| series.number);
         let limit = config.stop_above.map_or(i64::MAX, Nanos::ns);
         let left = config.samples.unwrap_or(u64::MAX);
@@ -97,8 +98,8 @@ impl IrqLanes {
     }
 
     /// The same without series, for `count` unmeasured interrupts.
-    pub fn scratch(&self, samples: u64) -> IrqLanes {
-        let producers = self.producers.iter().map(|_| ring(2).0).collect();
+    pub(crate) fn scratch_copy(&self, samples: u64) -> IrqLanes {
+        let producers = self.producers.iter().map(|_| create_ring(2).0).collect();
         IrqLanes {
             producers,
             limit: i64::MAX,
@@ -111,7 +112,7 @@ impl IrqLanes {
     }
 
     /// The number of remaining samples.
-    pub fn left(&self) -> u64 {
+    pub fn samples_left(&self) -> u64 {
         self.left
     }
 
@@ -120,16 +121,16 @@ impl IrqLanes {
         (0..punctual_core::cpuset::MAX_CPUS).filter(is_set).collect()
     }
 
-    pub fn end(&mut self) {
+    pub fn end_series(&mut self) {
         self.producers.clear();
     }
 
     /// Locks the memory of the rings.
-    pub fn lock(&self) -> io::Result<()> {
-        self.producers.iter().try_for_each(|producer| memory::lock(producer.memory()))
+    pub fn lock_memory(&self) -> io::Result<()> {
+        self.producers.iter().try_for_each(|producer| memory::lock_slice(producer.ring_memory()))
     }
 
-    pub fn take(&mut self, passed: Passed, stop: &Stop) {
+    pub(crate) fn record_interrupt(&mut self, passed: Passed, stop: &Stop) {
         let Passed { raised, handler, expiry, woke, handled_on } = passed;
         if let Some(cpu) = handled_on
             && let Some(bits) = self.handled_on.get_mut(cpu as usize / 64)
@@ -159,7 +160,7 @@ impl IrqLanes {
         if let Some(begin) = raised.or(handler)
             && woke - begin > self.limit
         {
-            stop.trip(self.number);
+            stop.on_limit_exceeded(self.number);
         }
     }
 }
@@ -190,20 +191,20 @@ impl Periods {
         } else if now - self.rested > BURST {
             self.rested = now + REST;
             let skipped = self.skip_to(now + REST);
-            return (self.advance(), skipped);
+            return (self.advance_period(), skipped);
         }
         let skipped = if now < self.next { 0 } else { self.skip_to(now) };
-        (self.advance(), skipped)
+        (self.advance_period(), skipped)
     }
 
     fn skip_to(&mut self, at: i64) -> u64 {
-        let behind =
+        let passed_periods =
             (at - self.next) / self.period + i64::from((at - self.next) % self.period != 0);
-        self.next += behind * self.period;
-        behind.max(0) as u64
+        self.next += passed_periods * self.period;
+        passed_periods.max(0) as u64
     }
 
-    fn advance(&mut self) -> i64 {
+    fn advance_period(&mut self) -> i64 {
         let next = self.next;
         self.next += self.period;
         next

@@ -12,7 +12,7 @@ use crate::workload::measurement_loop::{LoopClock, Monotonic};
 use punctual_core::{CpuSet, Nanos};
 use punctual_record::interrupt::InterruptStamps;
 use punctual_sys::attributes::{self, Scheduling};
-use punctual_sys::{check, memory};
+use punctual_sys::{check_result, memory};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -35,9 +35,9 @@ const CALLED: u32 = 1;
 const RUNS: u32 = 2;
 const ENDS: u32 = 3;
 
-fn membarrier(command: libc::c_int, flags: libc::c_int, cpu: libc::c_int) -> io::Result<()> {
+fn call_membarrier(command: libc::c_int, flags: libc::c_int, cpu: libc::c_int) -> io::Result<()> {
     // SAFETY: takes only numbers.
-    check(unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) }).map(drop)
+    check_result(unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) }).map(drop)
 }
 
 /// The interrupted CPU, with the thread that runs there.
@@ -50,7 +50,7 @@ pub struct InterruptedCpu {
 impl InterruptedCpu {
     /// Starts a thread there. The error names what is missing.
     pub fn start(cpu: u32, scheduling: Scheduling) -> Result<InterruptedCpu, String> {
-        membarrier(REGISTER, 0, 0).map_err(|why| {
+        call_membarrier(REGISTER, 0, 0).map_err(|why| {
             format!(
                 "membarrier(2) for restartable sequences: {why} (Linux 5.10 with CONFIG_RSEQ=y \
                  and CONFIG_MEMBARRIER=y has it)"
@@ -60,13 +60,13 @@ impl InterruptedCpu {
         let (ready, placed) = channel();
         let shared = Arc::clone(&state);
         let body = move || {
-            let affinity = attributes::set_affinity(0, &CpuSet::single(cpu as usize));
+            let affinity = attributes::set_affinity(0, &CpuSet::from_cpu(cpu as usize));
             let failed = affinity.is_err();
             memory::touch_stack::<{ 16 * 1024 }>();
             // Refused if the measuring thread is refused too, which is reported there.
             let _ = attributes::set_scheduling(0, &scheduling);
             if ready.send(affinity).is_ok() && !failed {
-                live(&shared);
+                spin_when_called(&shared);
             }
         };
         let spawned = Builder::new().name("target".into()).stack_size(STACK).spawn(body);
@@ -84,9 +84,9 @@ impl InterruptedCpu {
 
     /// Waits until the other thread runs.
     #[inline(always)]
-    pub fn call(&self, now: impl Fn() -> i64) -> bool {
+    pub(crate) fn wait_until_running(&self, now: impl Fn() -> i64) -> bool {
         self.state.store(CALLED, Ordering::Release);
-        self.wake();
+        self.unpark_thread();
         let until = now() + TIMEOUT.ns();
         while self.state.load(Ordering::Acquire) != RUNS {
             if now() > until {
@@ -100,24 +100,24 @@ impl InterruptedCpu {
 
     /// Interrupts it, and waits until that has been handled.
     #[inline(always)]
-    pub fn interrupt(&self) -> io::Result<()> {
-        membarrier(EXPEDITED_RSEQ, FLAG_CPU, self.cpu as libc::c_int)
+    pub(crate) fn interrupt_cpu(&self) -> io::Result<()> {
+        call_membarrier(EXPEDITED_RSEQ, FLAG_CPU, self.cpu as libc::c_int)
     }
 
     /// Lets it sleep again.
     #[inline(always)]
-    pub fn release(&self) {
+    pub(crate) fn release_thread(&self) {
         self.state.store(SLEEPS, Ordering::Release);
     }
 
-    fn wake(&self) {
+    fn unpark_thread(&self) {
         if let Some(handle) = &self.handle {
             handle.thread().unpark();
         }
     }
 }
 
-fn live(state: &AtomicU32) {
+fn spin_when_called(state: &AtomicU32) {
     loop {
         match state.compare_exchange(CALLED, RUNS, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
@@ -134,14 +134,14 @@ fn live(state: &AtomicU32) {
 impl Drop for InterruptedCpu {
     fn drop(&mut self) {
         self.state.store(ENDS, Ordering::Release);
-        self.wake();
+        self.unpark_thread();
         // It cannot panic; nothing could be done about it.
         self.handle.take().map(JoinHandle::join);
     }
 }
 
 /// Interrupts another CPU and waits until that has been handled.
-pub fn run(
+pub(crate) fn measure_membarriers(
     lanes: &mut IrqLanes,
     go: Go,
     stop: &Stop,
@@ -151,7 +151,7 @@ pub fn run(
 ) -> io::Result<()> {
     let mut pace = Periods::new(go.start, go.period);
     let mut vain = 0;
-    while lanes.left() > 0 && !stop.is_asked() {
+    while lanes.samples_left() > 0 && !stop.is_asked() {
         let (next, skipped) = pace.next(Monotonic.now());
         lanes.book.skipped += skipped;
         if next >= go.end {
@@ -160,19 +160,19 @@ pub fn run(
         while Monotonic.now() < next && !stop.is_asked() {
             Monotonic.sleep_until(next);
         }
-        let is_there = target.call(|| Monotonic.now());
-        let entries = stamps.map(InterruptStamps::entries);
+        let is_there = target.wait_until_running(|| Monotonic.now());
+        let entries = stamps.map(InterruptStamps::entry_count);
         if let Some(stamps) = stamps {
-            stamps.arm(Monotonic.now());
+            stamps.arm_stamps(Monotonic.now());
         }
         let begin = Monotonic.now();
-        let outcome = if is_there { target.interrupt() } else { Ok(()) };
+        let outcome = if is_there { target.interrupt_cpu() } else { Ok(()) };
         let woke = Monotonic.now();
-        let stamped = stamps.map(InterruptStamps::take);
-        target.release();
+        let stamped = stamps.map(InterruptStamps::take_stamps);
+        target.release_thread();
         outcome?;
-        let came = stamps.zip(entries).map(|(stamps, before)| stamps.entries() - before);
-        if !is_there || came == Some(0) {
+        let entry_count = stamps.zip(entries).map(|(stamps, before)| stamps.entry_count() - before);
+        if !is_there || entry_count == Some(0) {
             lanes.book.vain += 1;
             vain += 1;
             if vain >= VAIN_MAX {
@@ -185,11 +185,14 @@ pub fn run(
         }
         vain = 0;
         raised.fetch_add(1, Ordering::Relaxed);
-        let mixed = came.is_some_and(|came| came > 1);
+        let mixed = entry_count.is_some_and(|came| came > 1);
         lanes.book.mixed += u64::from(mixed);
         let handler = stamped.and_then(|stamped| stamped.handler).map(|at| at.0).filter(|_| !mixed);
         let handled_on = stamped.map(|stamped| stamped.cpu);
-        lanes.take(Passed { raised: Some(begin), handler, expiry: None, woke, handled_on }, stop);
+        lanes.record_interrupt(
+            Passed { raised: Some(begin), handler, expiry: None, woke, handled_on },
+            stop,
+        );
     }
     Ok(())
 }

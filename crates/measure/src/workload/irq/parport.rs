@@ -5,7 +5,7 @@
 //! The port is released when its descriptor is closed, in any case.
 
 use super::raiser::AwaitableInterrupt;
-use punctual_sys::check;
+use punctual_sys::check_result;
 use punctual_sys::descriptor::poll_readable;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -48,7 +48,7 @@ impl Parport {
         let file = options.open(device).map_err(|why| format!("{at}: {why} ({missing})"))?;
         let port = device.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut parport = Parport { file, irq: 0, interrupts: AtomicU64::new(0) };
-        parport.claim().map_err(|why| match why.raw_os_error() {
+        parport.claim_port().map_err(|why| match why.raw_os_error() {
             Some(libc::ENOTTY) => format!("{at} is not a parallel port ({missing})"),
             _ => format!("{at} cannot be claimed: {why} (lp, or another program, may have it)"),
         })?;
@@ -61,30 +61,34 @@ impl Parport {
         Ok(parport)
     }
 
-    fn claim(&self) -> io::Result<()> {
+    fn claim_port(&self) -> io::Result<()> {
         // Enables the interrupt of the port.
         // SAFETY: takes no argument.
-        check(unsafe { libc::ioctl(self.file.as_raw_fd(), CLAIM as _) })?;
+        check_result(unsafe { libc::ioctl(self.file.as_raw_fd(), CLAIM as _) })?;
         let control = INIT | SELECT | STROBE;
         // SAFETY: a byte of readable memory.
-        check(unsafe { libc::ioctl(self.file.as_raw_fd(), WRITE_CONTROL as _, &raw const control) })
-            .map(drop)
+        check_result(unsafe {
+            libc::ioctl(self.file.as_raw_fd(), WRITE_CONTROL as _, &raw const control)
+        })
+        .map(drop)
     }
 
     /// Allows the port to raise the next one: a read of its status acknowledges it. QEMU's port
     /// would raise this one again if the strobe began before.
-    fn acknowledge(&self) -> io::Result<()> {
+    fn acknowledge_interrupt(&self) -> io::Result<()> {
         let mut status = 0u8;
         // SAFETY: a byte of writable memory.
-        check(unsafe { libc::ioctl(self.file.as_raw_fd(), READ_STATUS as _, &raw mut status) })
-            .map(drop)
+        check_result(unsafe {
+            libc::ioctl(self.file.as_raw_fd(), READ_STATUS as _, &raw mut status)
+        })
+        .map(drop)
     }
 
     /// The number since the last call.
-    fn take(&self) -> io::Result<u64> {
+    fn take_count(&self) -> io::Result<u64> {
         let mut count = 0i32;
         // SAFETY: four bytes of writable memory.
-        check(unsafe {
+        check_result(unsafe {
             libc::ioctl(self.file.as_raw_fd(), CLEAR_INTERRUPTS as _, &raw mut count)
         })?;
         let count = u64::try_from(count).unwrap_or_default();
@@ -93,34 +97,36 @@ impl Parport {
     }
 
     #[inline(always)]
-    fn strobe(&self, on: bool) -> io::Result<()> {
+    fn set_strobe(&self, on: bool) -> io::Result<()> {
         let mut frob = Frob { mask: STROBE, value: if on { STROBE } else { 0 } };
         // SAFETY: the structure has the size encoded in the request; the kernel only reads it.
-        check(unsafe { libc::ioctl(self.file.as_raw_fd(), FROB_CONTROL as _, &raw mut frob) })
-            .map(drop)
+        check_result(unsafe {
+            libc::ioctl(self.file.as_raw_fd(), FROB_CONTROL as _, &raw mut frob)
+        })
+        .map(drop)
     }
 }
 
 impl AwaitableInterrupt for Parport {
     #[inline(always)]
-    fn raise(&self) -> io::Result<()> {
-        self.strobe(false)
+    fn raise_interrupt(&self) -> io::Result<()> {
+        self.set_strobe(false)
     }
     #[inline(always)]
-    fn wait(&self) -> io::Result<bool> {
+    fn await_interrupt(&self) -> io::Result<bool> {
         poll_readable([self.file.as_fd()], -1).map(|[came]| came)
     }
-    fn settle(&self) -> io::Result<()> {
+    fn discard_pending(&self) -> io::Result<()> {
         self.rearm()?;
-        while self.take()? > 0 {}
+        while self.take_count()? > 0 {}
         Ok(())
     }
     fn rearm(&self) -> io::Result<()> {
-        self.acknowledge()?;
-        self.strobe(true)?;
-        self.take().map(drop)
+        self.acknowledge_interrupt()?;
+        self.set_strobe(true)?;
+        self.take_count().map(drop)
     }
-    fn counted(&self) -> Option<(&'static str, u64)> {
+    fn independent_count(&self) -> Option<(&'static str, u64)> {
         Some((
             "the driver's own count of interrupts (PPCLRIRQ of /dev/parportN)",
             self.interrupts.load(Ordering::Acquire),

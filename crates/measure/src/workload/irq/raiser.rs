@@ -26,24 +26,24 @@ const TOUCHED: usize = 16 * 1024;
 
 /// An interrupt that can be awaited, and possibly raised.
 pub trait AwaitableInterrupt: Send + Sync {
-    /// Whether [`AwaitableInterrupt::raise`] raises it; otherwise it comes by itself.
+    /// Whether [`AwaitableInterrupt::raise_interrupt`] raises it; otherwise it comes by itself.
     fn is_raised(&self) -> bool {
         true
     }
     /// Raises it, in the raiser's thread.
-    fn raise(&self) -> io::Result<()>;
+    fn raise_interrupt(&self) -> io::Result<()>;
     /// The time of raising, if the line knows it more precisely than its caller.
-    fn raised(&self) -> Option<i64> {
+    fn raise_time(&self) -> Option<i64> {
         None
     }
     /// Waits for it, in the measuring thread; `false`: a signal came.
-    fn wait(&self) -> io::Result<bool>;
+    fn await_interrupt(&self) -> io::Result<bool>;
     /// Whether it takes time to return to idle: then it gets at least half a period for that.
     fn is_slow(&self) -> bool {
         false
     }
     /// Discards interrupts that came while no thread waited, in the measuring thread.
-    fn settle(&self) -> io::Result<()> {
+    fn discard_pending(&self) -> io::Result<()> {
         Ok(())
     }
     /// Allows the next one, in the measuring thread, after the sample.
@@ -51,15 +51,15 @@ pub trait AwaitableInterrupt: Send + Sync {
         Ok(())
     }
     /// The entry of its handler, if the kernel reports it with the interrupt.
-    fn handled(&self) -> Option<i64> {
+    fn handler_entry(&self) -> Option<i64> {
         None
     }
     /// The state of the line, in words: for an interrupt that was raised and does not come.
-    fn state(&self) -> Option<String> {
+    fn describe_state(&self) -> Option<String> {
         None
     }
     /// Their number by an independent count, with its source.
-    fn counted(&self) -> Option<(&'static str, u64)> {
+    fn independent_count(&self) -> Option<(&'static str, u64)> {
         None
     }
 }
@@ -105,7 +105,7 @@ pub struct Raiser {
 
 /// An arrived interrupt.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     pub raised: Option<i64>,
     pub handler: Option<i64>,
     pub woke: i64,
@@ -131,14 +131,14 @@ impl Raiser {
             shared: Arc::clone(&shared),
             line: Arc::clone(&line),
             stamps: stamps.clone(),
-            waiter: attributes::tid(),
+            waiter: attributes::thread_id(),
         };
         let body = move || {
             if let Some(cpu) = cpu {
                 // The measuring thread already runs there, so it is available.
                 let _ = attributes::set_affinity(0, &cpu);
             }
-            inner.shared.raiser.store(attributes::tid(), Ordering::Release);
+            inner.shared.raiser.store(attributes::thread_id(), Ordering::Release);
             let _ = attributes::set_timer_slack(Nanos(1));
             memory::touch_stack::<TOUCHED>();
             // Refused if the measuring thread is refused too, which is reported there.
@@ -155,13 +155,13 @@ impl Raiser {
         Ok(Raiser { shared, line, stamps, orders: Some(orders), done, handle: Some(handle) })
     }
 
-    pub fn raised(&self) -> u64 {
+    pub(crate) fn raised_count(&self) -> u64 {
         self.shared.raised.load(Ordering::Acquire)
     }
 
     /// Has interrupts raised, and waits for each; `take` returns whether to continue. Returns the
     /// number of skipped periods.
-    pub fn run(
+    pub(crate) fn raise_periodically(
         &self,
         go: Go,
         stop: &Arc<Stop>,
@@ -170,15 +170,19 @@ impl Raiser {
         let shared = &*self.shared;
         shared.over.store(false, Ordering::Release);
         shared.left.store(false, Ordering::Release);
-        shared.answered.store(self.raised(), Ordering::Release);
+        shared.answered.store(self.raised_count(), Ordering::Release);
         shared.skipped.store(0, Ordering::Release);
-        let gone = || io::Error::other("the thread that raises interrupts has ended");
-        self.line.settle()?;
+        let thread_gone = || io::Error::other("the thread that raises interrupts has ended");
+        self.line.discard_pending()?;
         self.let_come()?;
-        self.orders.as_ref().ok_or_else(gone)?.send((go, Arc::clone(stop))).map_err(|_| gone())?;
+        self.orders
+            .as_ref()
+            .ok_or_else(thread_gone)?
+            .send((go, Arc::clone(stop)))
+            .map_err(|_| thread_gone())?;
         let mut result = Ok(());
         while !shared.over.load(Ordering::Acquire) && !stop.is_asked() {
-            match self.line.wait() {
+            match self.line.await_interrupt() {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(why) => {
@@ -186,13 +190,13 @@ impl Raiser {
                     break;
                 }
             }
-            let goes_on = take(self.came());
+            let goes_on = take(self.read_arrival());
             if let Err(why) = self.let_come() {
                 result = Err(why);
                 break;
             }
             shared.answered_at.store(Monotonic.now(), Ordering::Relaxed);
-            shared.answered.store(self.raised(), Ordering::Release);
+            shared.answered.store(self.raised_count(), Ordering::Release);
             if !goes_on {
                 break;
             }
@@ -203,7 +207,7 @@ impl Raiser {
             if self.handle.as_ref().is_none_or(JoinHandle::is_finished) {
                 break;
             }
-            let _ = signals::wake(shared.raiser.load(Ordering::Acquire));
+            let _ = signals::wake_thread(shared.raiser.load(Ordering::Acquire));
         }
         let failed = shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         failed.map_or(result, |why| Err(io::Error::other(why)))?;
@@ -214,30 +218,32 @@ impl Raiser {
     fn let_come(&self) -> io::Result<()> {
         // An interrupt that is not raised here may come immediately.
         if let Some(stamps) = self.stamps.as_ref().filter(|_| !self.line.is_raised()) {
-            self.shared.entries.store(stamps.entries(), Ordering::Relaxed);
-            stamps.arm(1);
+            self.shared.entries.store(stamps.entry_count(), Ordering::Relaxed);
+            stamps.arm_stamps(1);
         }
         self.line.rearm()
     }
 
     /// Directly after the wait.
     #[inline(always)]
-    fn came(&self) -> Arrival {
+    fn read_arrival(&self) -> Arrival {
         let woke = Monotonic.now();
         let shared = &*self.shared;
         let called = || self.line.is_raised().then(|| shared.raised_at.load(Ordering::Acquire));
-        let raised = self.line.raised().or_else(called);
+        let raised = self.line.raise_time().or_else(called);
         let stamped = self
             .stamps
             .as_ref()
-            .map(|stamps| stamps.take())
+            .map(|stamps| stamps.take_stamps())
             .filter(|stamped| stamped.handler.is_some());
         let entries = self
             .stamps
             .as_ref()
-            .map(|stamps| stamps.entries() - shared.entries.load(Ordering::Relaxed));
-        let handler =
-            self.line.handled().or(stamped.and_then(|stamped| stamped.handler).map(|at| at.0));
+            .map(|stamps| stamps.entry_count() - shared.entries.load(Ordering::Relaxed));
+        let handler = self
+            .line
+            .handler_entry()
+            .or(stamped.and_then(|stamped| stamped.handler).map(|at| at.0));
         let (handled_on, skipped) =
             (stamped.map(|stamped| stamped.cpu), shared.skipped.load(Ordering::Relaxed));
         Arrival { raised, handler, woke, handled_on, entries, skipped }
@@ -268,7 +274,7 @@ impl Inner {
         self.shared.over.store(true, Ordering::Release);
         // Repeatedly: a signal between the check and the wait is missed.
         while !self.shared.left.load(Ordering::Acquire) {
-            let _ = signals::wake(self.waiter);
+            let _ = signals::wake_thread(self.waiter);
             Monotonic.sleep_until(Monotonic.now() + 1_000_000);
         }
     }
@@ -277,7 +283,7 @@ impl Inner {
         let shared = &*self.shared;
         let is_over = || stop.is_asked() || shared.left.load(Ordering::Acquire);
         if !self.line.is_raised() {
-            self.sleep(go.end, &is_over);
+            self.sleep_until(go.end, &is_over);
             return Ok(());
         }
         let mut pace = Periods::new(go.start, go.period);
@@ -288,7 +294,7 @@ impl Inner {
             if next >= go.end {
                 break;
             }
-            if !self.sleep(next, &is_over) {
+            if !self.sleep_until(next, &is_over) {
                 break;
             }
             if shared.answered.load(Ordering::Acquire) != shared.raised.load(Ordering::Relaxed) {
@@ -302,7 +308,7 @@ impl Inner {
                 continue;
             }
             shared.skipped.store(skipped, Ordering::Relaxed);
-            self.raise()?;
+            self.raise_and_stamp()?;
             left -= 1;
         }
         shared.skipped.store(skipped, Ordering::Release);
@@ -316,17 +322,19 @@ impl Inner {
     }
 
     #[inline(always)]
-    fn raise(&self) -> Result<(), String> {
+    fn raise_and_stamp(&self) -> Result<(), String> {
         let shared = &*self.shared;
         if let Some(stamps) = &self.stamps {
-            shared.entries.store(stamps.entries(), Ordering::Relaxed);
+            shared.entries.store(stamps.entry_count(), Ordering::Relaxed);
         }
         shared.raised.store(shared.raised.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         if let Some(stamps) = &self.stamps {
-            stamps.arm(Monotonic.now());
+            stamps.arm_stamps(Monotonic.now());
         }
         shared.raised_at.store(Monotonic.now(), Ordering::Release);
-        self.line.raise().map_err(|why| format!("the interrupt could not be raised: {why}"))
+        self.line
+            .raise_interrupt()
+            .map_err(|why| format!("the interrupt could not be raised: {why}"))
     }
 
     /// The previous one has not been answered yet.
@@ -335,12 +343,13 @@ impl Inner {
         if since < TIMEOUT.ns() {
             return Ok(());
         }
-        let state = self.line.state().map_or_else(String::new, |state| format!(": {state}"));
+        let state =
+            self.line.describe_state().map_or_else(String::new, |state| format!(": {state}"));
         Err(format!("an interrupt was raised, and no thread was woken within {TIMEOUT}{state}"))
     }
 
     /// `false`: it has ended.
-    fn sleep(&self, until: i64, is_over: &impl Fn() -> bool) -> bool {
+    fn sleep_until(&self, until: i64, is_over: &impl Fn() -> bool) -> bool {
         while Monotonic.now() < until && !is_over() {
             Monotonic.sleep_until(until);
         }

@@ -14,40 +14,42 @@ use punctual_record::perf::{PerfCounter, Whom};
 /// handler.
 const COUNTED: u64 = 100;
 
-pub fn notes(waiter: &mut Waiter) -> Notes {
+pub(crate) fn collect_notes(waiter: &mut Waiter) -> Notes {
     let mut notes = Notes { clock_cost: Fact::Known(clock_cost(&Monotonic)), ..Notes::default() };
-    figures(waiter, &mut notes);
-    notes.tables.push(source(waiter));
-    findings(waiter, &mut notes);
-    notes.absent = absent(waiter);
+    add_figures(waiter, &mut notes);
+    notes.tables.push(source_table(waiter));
+    add_findings(waiter, &mut notes);
+    notes.absent = absent_series(waiter);
     if matches!(waiter.way, Trigger::Timer) && waiter.stamps.is_ok() {
-        let book = book(waiter);
+        let book = interrupt_counts(waiter);
         let counted = Fact::Known(book.taken - book.unstamped);
-        let missed = waiter.stamps.as_ref().map_or(0, |stamps| stamps.missed());
+        let missed = waiter.stamps.as_ref().map_or(0, |stamps| stamps.missed_entries());
         let tolerance = Tolerance::EXACT
-            .fewer(
+            .allow_fewer(
                 book.passed,
                 "instants that had passed when the thread went to sleep: no timer is needed",
             )
-            .fewer(missed, "times that the kernel skipped the BPF program");
+            .allow_fewer(missed, "times that the kernel skipped the BPF program");
         let source = "timer:hrtimer_expire_entry, of this thread and this very instant";
         let what = "timers of this thread that expired";
-        notes.validations.push(Validation::compare(what, book.taken, counted, source, tolerance));
+        notes
+            .validations
+            .push(Validation::compare_counts(what, book.taken, counted, source, tolerance));
     }
     if let Some(seen) = &waiter.witnessed {
-        notes.figures.extend(seen.figures());
-        notes.validations.push(seen.validation(book(waiter).taken));
+        notes.figures.extend(seen.clock_figures());
+        notes.validations.push(seen.validate_count(interrupt_counts(waiter).taken));
     }
     notes.validations.extend(by_perf(waiter));
     notes
 }
 
-fn book(waiter: &Waiter) -> InterruptCounts {
+fn interrupt_counts(waiter: &Waiter) -> InterruptCounts {
     waiter.lanes.as_ref().map(|lanes| lanes.book).unwrap_or_default()
 }
 
-fn figures(waiter: &Waiter, notes: &mut Notes) {
-    let book = book(waiter);
+fn add_figures(waiter: &Waiter, notes: &mut Notes) {
+    let book = interrupt_counts(waiter);
     let mut count = |name: &str, title: &str, value: u64| {
         notes.figures.push(Figure::new(name, title, value as f64, "count"));
     };
@@ -79,7 +81,7 @@ fn figures(waiter: &Waiter, notes: &mut Notes) {
         }
     }
     if let Ok(stamps) = &waiter.stamps
-        && let Ok(cost) = stamps.cost()
+        && let Ok(cost) = stamps.measure_stamp_cost()
     {
         let title = "cost of a time stamp in the handler: reading the clock and writing, without \
                      the entry into the BPF program";
@@ -87,14 +89,14 @@ fn figures(waiter: &Waiter, notes: &mut Notes) {
     }
 }
 
-fn source(waiter: &Waiter) -> Table {
+fn source_table(waiter: &Waiter) -> Table {
     let text = |text: Option<String>| text.map_or(Cell::Nothing, Cell::from);
     let stamped = match (&waiter.stamps, &waiter.way) {
         (Ok(stamps), _) => {
             let names: Vec<&str> = stamps.tracepoints().iter().map(|(_, name)| *name).collect();
             Some(names.join(", "))
         }
-        (Err(_), Trigger::Raised { line, .. }) if line.handled().is_some() => {
+        (Err(_), Trigger::Raised { line, .. }) if line.handler_entry().is_some() => {
             Some("by the kernel, in the handler".to_owned())
         }
         (Err(_), _) => None,
@@ -107,7 +109,8 @@ fn source(waiter: &Waiter) -> Table {
         .map(|cpus| cpus.to_string());
     let source = &waiter.source;
     let raises = matches!(&waiter.way, Trigger::Raised { line, .. } if line.is_raised());
-    let raiser = raises.then(|| threads::below(waiter.scheduling, &waiter.handlers).to_string());
+    let raiser =
+        raises.then(|| threads::scheduling_below(waiter.scheduling, &waiter.handlers).to_string());
     let cells: [(&str, Cell); 9] = [
         ("source", source.word.into()),
         ("raised by", source.what.into()),
@@ -129,21 +132,21 @@ fn source(waiter: &Waiter) -> Table {
 }
 
 /// The series that need a timestamp, if there is none.
-fn absent(waiter: &Waiter) -> Vec<Absent> {
+fn absent_series(waiter: &Waiter) -> Vec<Absent> {
     let Err(why) = &waiter.stamps else { return Vec::new() };
-    if book(waiter).stamped > 0 {
+    if interrupt_counts(waiter).stamped > 0 {
         return Vec::new();
     }
     let unmeasured = waiter.series.iter().take(waiter.series.len().saturating_sub(1));
     unmeasured.map(|series| Absent { series: series.clone(), why: why.clone() }).collect()
 }
 
-fn findings(waiter: &Waiter, notes: &mut Notes) {
-    let book = book(waiter);
+fn add_findings(waiter: &Waiter, notes: &mut Notes) {
+    let book = interrupt_counts(waiter);
     let mut note = |id: &str, message: &str, evidence: String| {
         notes
             .findings
-            .push(Finding::new(id, Severity::Note, &*waiter.name, message).evidence(evidence));
+            .push(Finding::new(id, Severity::Note, &*waiter.name, message).with_evidence(evidence));
     };
     if book.early > 0 {
         let message = "timers were served by interrupts that had begun before they expired: these \
@@ -160,8 +163,12 @@ fn findings(waiter: &Waiter, notes: &mut Notes) {
     {
         let message = "the device's handler runs in a thread: the time stamp is of the handler \
                        that wakes it, and handler-to-thread includes it";
-        let own = waiter.scheduling;
-        note("irq-threaded", message, format!("{threads}; the thread that waits is {own}"));
+        let own_scheduling = waiter.scheduling;
+        note(
+            "irq-threaded",
+            message,
+            format!("{threads}; the thread that waits is {own_scheduling}"),
+        );
     }
 }
 
@@ -184,16 +191,16 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
     let (mut entries, mut around) = (0, 0);
     let counted = (|| {
         let tracepoints = stamps.tracepoints().iter();
-        let counters =
-            tracepoints.map(|(group, name)| PerfCounter::tracepoint(group, name, Whom::Cpu(cpu)));
+        let counters = tracepoints
+            .map(|(group, name)| PerfCounter::open_tracepoint(group, name, Whom::Cpu(cpu)));
         let counters = counters.collect::<Result<Vec<PerfCounter>, String>>()?;
-        let outer = stamps.entries();
+        let outer = stamps.entry_count();
         counters.iter().for_each(PerfCounter::enable);
-        let before = stamps.entries();
-        let outcome = waiter.spare(COUNTED, Nanos::MILLI);
-        entries = stamps.entries() - before;
+        let before = stamps.entry_count();
+        let outcome = waiter.run_unmeasured(COUNTED, Nanos::MILLI);
+        entries = stamps.entry_count() - before;
         counters.iter().for_each(PerfCounter::disable);
-        around = stamps.entries() - outer - entries;
+        around = stamps.entry_count() - outer - entries;
         outcome.map_err(|why| why.to_string())?;
         counters
             .iter()
@@ -206,12 +213,12 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
          count"
     );
     let tolerance = Tolerance::EXACT
-        .more(around, "while the perf counters were enabled and disabled")
-        .more(stamps.missed(), "times that the kernel skipped the BPF program")
-        .either(2, "one at each end may be in one count and not yet in the other");
+        .allow_more(around, "while the perf counters were enabled and disabled")
+        .allow_more(stamps.missed_entries(), "times that the kernel skipped the BPF program")
+        .allow_either(2, "one at each end may be in one count and not yet in the other");
     let what = "handlers entered, in a separate segment";
     Some(
-        Validation::compare(what, entries, Fact::from(counted), source, tolerance)
-            .explain(explanation),
+        Validation::compare_counts(what, entries, Fact::from(counted), source, tolerance)
+            .with_explanation(explanation),
     )
 }

@@ -35,20 +35,20 @@ impl fmt::Display for InterruptRows {
 }
 
 impl InterruptRows {
-    pub fn count(&self) -> Result<u64, String> {
+    pub fn read_count(&self) -> Result<u64, String> {
         self.count_in(&read()?).ok_or_else(|| format!("{self}: there is no such row"))
     }
 
     fn count_in(&self, text: &str) -> Option<u64> {
-        let columns = columns(text)?;
+        let columns = column_cpus(text)?;
         let mut sum = None;
-        for (label, counts) in rows(text) {
+        for (label, counts) in split_rows(text) {
             let words: Vec<&str> = counts.split_ascii_whitespace().collect();
             let is_it = match &self.row {
                 RowMatch::Described(description) => counts.trim_end().ends_with(description),
                 RowMatch::Number(number) => label == number.to_string(),
                 RowMatch::Handler(name) => {
-                    handlers(&words, columns.len()).any(|handler| handler == name)
+                    handler_names(&words, columns.len()).any(|handler| handler == name)
                 }
             };
             if !is_it {
@@ -70,7 +70,7 @@ fn read() -> Result<String, String> {
 }
 
 /// The CPU of each column.
-fn columns(text: &str) -> Option<Vec<u32>> {
+fn column_cpus(text: &str) -> Option<Vec<u32>> {
     text.lines()
         .next()?
         .split_ascii_whitespace()
@@ -78,7 +78,7 @@ fn columns(text: &str) -> Option<Vec<u32>> {
         .collect()
 }
 
-fn rows(text: &str) -> impl Iterator<Item = (&str, &str)> {
+fn split_rows(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines()
         .skip(1)
         .filter_map(|line| line.split_once(':'))
@@ -87,7 +87,7 @@ fn rows(text: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// The names at the end of a row, separated by commas. Text before the first name belongs to the
 /// controller.
-fn handlers<'a>(words: &[&'a str], columns: usize) -> impl Iterator<Item = &'a str> {
+fn handler_names<'a>(words: &[&'a str], columns: usize) -> impl Iterator<Item = &'a str> {
     words.iter().skip(columns).map(|word| word.trim_end_matches(','))
 }
 
@@ -97,21 +97,21 @@ pub fn number_of(name: &str) -> Option<u32> {
 }
 
 fn find_number(text: &str, name: &str) -> Option<u32> {
-    let columns = columns(text)?.len();
-    let mut found = rows(text).filter(|(_, rest)| {
+    let columns = column_cpus(text)?.len();
+    let mut found = split_rows(text).filter(|(_, rest)| {
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-        handlers(&words, columns).any(|handler| handler == name)
+        handler_names(&words, columns).any(|handler| handler == name)
     });
     found.find_map(|(label, _)| label.parse().ok())
 }
 
 /// The number of handlers that share an interrupt.
-pub(crate) fn sharers(number: u32) -> usize {
+pub(crate) fn read_sharers(number: u32) -> usize {
     read().ok().and_then(|text| count_sharers(&text, number)).unwrap_or(1)
 }
 
 fn count_sharers(text: &str, number: u32) -> Option<usize> {
-    let (_, rest) = rows(text).find(|(label, _)| *label == number.to_string())?;
+    let (_, rest) = split_rows(text).find(|(label, _)| *label == number.to_string())?;
     Some(rest.matches(", ").count() + 1)
 }
 

@@ -10,7 +10,7 @@ use std::fs;
 /// Such a thread. A driver with both a handler and a thread has two of them if handlers run in
 /// threads: `irq/24-name`, which wakes `irq/24-s-name`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HandlerThread {
+pub(crate) struct HandlerThread {
     name: String,
     scheduling: Option<Scheduling>,
 }
@@ -39,7 +39,7 @@ fn of_irq(irq: u32) -> Vec<HandlerThread> {
         let tid: i32 = task.file_name().to_str()?.parse().ok()?;
         let name = fs::read_to_string(task.path().join("comm")).ok()?;
         let name = name.trim();
-        let scheduling = attributes::scheduling(tid).ok();
+        let scheduling = attributes::read_scheduling(tid).ok();
         let name = name.starts_with(&prefix).then(|| name.escape_debug().to_string())?;
         Some(HandlerThread { name, scheduling })
     });
@@ -49,7 +49,7 @@ fn of_irq(irq: u32) -> Vec<HandlerThread> {
 }
 
 /// The scheduling of a thread below the waiting thread and all handler threads of the interrupt.
-pub fn below(waiter: Scheduling, handlers: &[HandlerThread]) -> Scheduling {
+pub(crate) fn scheduling_below(waiter: Scheduling, handlers: &[HandlerThread]) -> Scheduling {
     if waiter.deadline.is_some() {
         return Scheduling::new(Policy::Other, None);
     }
@@ -74,17 +74,17 @@ mod tests {
 
     #[test]
     fn the_raising_thread_has_a_priority_below_waiter_and_handlers() {
-        assert_eq!(below(fifo(95), &[]), fifo(94));
-        assert_eq!(below(fifo(95), &[handler(fifo(50)), handler(fifo(49))]), fifo(48));
-        assert_eq!(below(fifo(10), &[handler(fifo(50))]), fifo(9));
+        assert_eq!(scheduling_below(fifo(95), &[]), fifo(94));
+        assert_eq!(scheduling_below(fifo(95), &[handler(fifo(50)), handler(fifo(49))]), fifo(48));
+        assert_eq!(scheduling_below(fifo(10), &[handler(fifo(50))]), fifo(9));
         // Nothing is below the lowest.
-        assert_eq!(below(fifo(95), &[handler(fifo(1))]), fifo(1));
-        assert_eq!(below(fifo(1), &[]), fifo(1));
+        assert_eq!(scheduling_below(fifo(95), &[handler(fifo(1))]), fifo(1));
+        assert_eq!(scheduling_below(fifo(1), &[]), fifo(1));
         // A handler without real-time scheduling has no effect, nor is there one if the waiter has
         // none.
         let other = Scheduling::new(Policy::Other, None);
-        assert_eq!(below(fifo(95), &[handler(other)]), fifo(94));
-        assert_eq!(below(other, &[handler(fifo(50))]), other);
+        assert_eq!(scheduling_below(fifo(95), &[handler(other)]), fifo(94));
+        assert_eq!(scheduling_below(other, &[handler(fifo(50))]), other);
     }
 
     #[test]

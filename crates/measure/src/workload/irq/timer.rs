@@ -9,7 +9,7 @@ use punctual_record::interrupt::InterruptStamps;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sleeps until each instant in turn. The kernel records the timer of this very sleep.
-pub fn run(
+pub(crate) fn measure_timers(
     lanes: &mut IrqLanes,
     go: Go,
     stop: &Stop,
@@ -17,14 +17,14 @@ pub fn run(
     raised: &AtomicU64,
 ) {
     let mut pace = Periods::new(go.start, go.period);
-    while lanes.left() > 0 && !stop.is_asked() {
+    while lanes.samples_left() > 0 && !stop.is_asked() {
         let (due, skipped) = pace.next(Monotonic.now());
         lanes.book.skipped += skipped;
         if due >= go.end {
             return;
         }
         if let Some(stamps) = stamps {
-            stamps.arm(due);
+            stamps.arm_stamps(due);
         }
         raised.fetch_add(1, Ordering::Relaxed);
         let mut woke;
@@ -41,16 +41,16 @@ pub fn run(
         if woke < due {
             return;
         }
-        let mut passed = Passed { raised: Some(due), woke, ..Passed::default() };
+        let mut arrival = Passed { raised: Some(due), woke, ..Passed::default() };
         if let Some(stamps) = stamps {
-            let stamped = stamps.take();
-            passed.expiry = stamped.expiry.map(|at| at.0);
-            passed.handler = stamped.handler.map(|at| at.0).filter(|at| *at >= due);
-            passed.handled_on = stamped.expiry.map(|_| stamped.cpu);
-            lanes.book.unstamped += u64::from(passed.expiry.is_none());
-            lanes.book.passed += u64::from(passed.expiry.is_none() && was_over);
-            lanes.book.early += u64::from(passed.expiry.is_some() && passed.handler.is_none());
+            let stamped = stamps.take_stamps();
+            arrival.expiry = stamped.expiry.map(|at| at.0);
+            arrival.handler = stamped.handler.map(|at| at.0).filter(|at| *at >= due);
+            arrival.handled_on = stamped.expiry.map(|_| stamped.cpu);
+            lanes.book.unstamped += u64::from(arrival.expiry.is_none());
+            lanes.book.passed += u64::from(arrival.expiry.is_none() && was_over);
+            lanes.book.early += u64::from(arrival.expiry.is_some() && arrival.handler.is_none());
         }
-        lanes.take(passed, stop);
+        lanes.record_interrupt(arrival, stop);
     }
 }

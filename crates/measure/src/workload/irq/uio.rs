@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A signal is no error.
-pub fn interrupted(why: io::Error) -> io::Result<bool> {
+pub(crate) fn ignore_interrupted(why: io::Error) -> io::Result<bool> {
     if why.kind() == io::ErrorKind::Interrupted { Ok(false) } else { Err(why) }
 }
 
@@ -56,7 +56,7 @@ impl Uio {
         }
         let node =
             class.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let driver = text(&class.join("name")).unwrap_or_default();
+        let driver = read_text(&class.join("name")).unwrap_or_default();
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
         let file = options.open(device).map_err(|why| format!("{at}: {why}"))?;
@@ -74,7 +74,7 @@ impl Uio {
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) };
         let parent = class.join("device");
         let listed =
-            text(&parent.join("irq")).and_then(|irq| irq.parse().ok()).filter(|irq| *irq > 0);
+            read_text(&parent.join("irq")).and_then(|irq| irq.parse().ok()).filter(|irq| *irq > 0);
         let irq = listed.or_else(|| super::rows::number_of(&driver));
         let generic = fs::read_link(parent.join("driver"))
             .is_ok_and(|driver| driver.ends_with("uio_pci_generic"));
@@ -91,10 +91,10 @@ impl Uio {
     }
 
     /// Opens the `edu` device: in this sysfs directory, or the only one present.
-    pub fn edu(device: Option<&Path>) -> Result<Uio, String> {
+    pub(crate) fn open_edu(device: Option<&Path>) -> Result<Uio, String> {
         let found = device.map_or_else(find_edu, |device| Ok(device.to_owned()))?;
         let at = found.display();
-        let ids = (text(&found.join("vendor")), text(&found.join("device")));
+        let ids = (read_text(&found.join("vendor")), read_text(&found.join("device")));
         if ids != (Some("0x1234".into()), Some("0x11e8".into())) {
             return Err(format!("{at} is not QEMU's edu device (vendor 0x1234, device 0x11e8)"));
         }
@@ -106,7 +106,7 @@ impl Uio {
             .and_then(|mut entries| entries.next()?.ok())
             .ok_or_else(unbound)?;
         let mut uio = Uio::open(&Path::new("/dev").join(node.file_name()))?;
-        let registers = Registers::map(&found.join("resource0"))?;
+        let registers = Registers::map_resource(&found.join("resource0"))?;
         // 0xRRrr00ed: version and name.
         let id = registers.read(0);
         if id & 0xffff != 0x00ed {
@@ -116,19 +116,20 @@ impl Uio {
         }
         uio.registers = Some(registers);
         // A killed process may have left it pending.
-        uio.quiet();
-        uio.unmask().map_err(|why| format!("{at}: its interrupt cannot be unmasked: {why}"))?;
+        uio.acknowledge_edu();
+        uio.unmask_interrupts()
+            .map_err(|why| format!("{at}: its interrupt cannot be unmasked: {why}"))?;
         Ok(uio)
     }
 
-    fn quiet(&self) {
+    fn acknowledge_edu(&self) {
         if let Some(registers) = &self.registers {
             registers.write(EDU_ACKNOWLEDGE, registers.read(EDU_STATUS));
         }
     }
 
     /// Unmasks interrupts that the handler has masked.
-    fn unmask(&self) -> io::Result<()> {
+    fn unmask_interrupts(&self) -> io::Result<()> {
         let Some(config) = &self.command else {
             // Drivers without such a switch need none.
             // SAFETY: four bytes of readable memory.
@@ -146,7 +147,7 @@ const EDU_STATUS: usize = 0x24;
 const EDU_RAISE: usize = 0x60;
 const EDU_ACKNOWLEDGE: usize = 0x64;
 
-fn text(path: &Path) -> Option<String> {
+fn read_text(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
@@ -157,8 +158,8 @@ fn find_edu() -> Result<PathBuf, String> {
         .flatten()
         .map(|entry| entry.path());
     let mut found = entries.filter(|path| {
-        text(&path.join("vendor")).as_deref() == Some("0x1234")
-            && text(&path.join("device")).as_deref() == Some("0x11e8")
+        read_text(&path.join("vendor")).as_deref() == Some("0x1234")
+            && read_text(&path.join("device")).as_deref() == Some("0x11e8")
     });
     found.next().ok_or_else(|| "there is no edu device (QEMU: `-device edu`)".to_owned())
 }
@@ -168,14 +169,14 @@ impl AwaitableInterrupt for Uio {
         self.registers.is_some()
     }
     #[inline(always)]
-    fn raise(&self) -> io::Result<()> {
+    fn raise_interrupt(&self) -> io::Result<()> {
         if let Some(registers) = &self.registers {
             registers.write(EDU_RAISE, 1);
         }
         Ok(())
     }
     #[inline(always)]
-    fn wait(&self) -> io::Result<bool> {
+    fn await_interrupt(&self) -> io::Result<bool> {
         let mut count = 0u32;
         // SAFETY: four bytes of writable memory.
         let read = unsafe { libc::read(self.file.as_raw_fd(), (&raw mut count).cast(), 4) };
@@ -183,19 +184,19 @@ impl AwaitableInterrupt for Uio {
             self.count.store(count.into(), Ordering::Release);
             return Ok(true);
         }
-        interrupted(io::Error::last_os_error())
+        ignore_interrupted(io::Error::last_os_error())
     }
-    fn settle(&self) -> io::Result<()> {
+    fn discard_pending(&self) -> io::Result<()> {
         while poll_readable([self.file.as_fd()], 0)? == [true] {
-            self.wait()?;
+            self.await_interrupt()?;
         }
         Ok(())
     }
     fn rearm(&self) -> io::Result<()> {
-        self.quiet();
-        self.unmask()
+        self.acknowledge_edu();
+        self.unmask_interrupts()
     }
-    fn state(&self) -> Option<String> {
+    fn describe_state(&self) -> Option<String> {
         let status = self.registers.as_ref()?.read(EDU_STATUS);
         let mut byte = [0];
         let masked = match self.command.as_ref()?.read_exact_at(&mut byte, COMMAND_HIGH) {
@@ -213,7 +214,7 @@ impl AwaitableInterrupt for Uio {
              read{waits}"
         ))
     }
-    fn counted(&self) -> Option<(&'static str, u64)> {
+    fn independent_count(&self) -> Option<(&'static str, u64)> {
         Some((
             "the device's own count of interrupts (read(2) of /dev/uioN)",
             self.count.load(Ordering::Acquire),
@@ -227,8 +228,8 @@ struct Registers(Mapping);
 const REGISTERS: usize = 4096;
 
 impl Registers {
-    fn map(resource: &Path) -> Result<Registers, String> {
-        let why = |why: io::Error| {
+    fn map_resource(resource: &Path) -> Result<Registers, String> {
+        let describe_error = |why: io::Error| {
             format!("{}: {why} (root, and no lockdown of the kernel)", resource.display())
         };
         let file = OpenOptions::new()
@@ -236,23 +237,23 @@ impl Registers {
             .write(true)
             .custom_flags(libc::O_CLOEXEC)
             .open(resource)
-            .map_err(why)?;
-        if file.metadata().map_err(why)?.len() < REGISTERS as u64 {
+            .map_err(describe_error)?;
+        if file.metadata().map_err(describe_error)?.len() < REGISTERS as u64 {
             return Err(format!("{} is too small for an edu device", resource.display()));
         }
-        Mapping::of_file(file, 0, REGISTERS, READ_WRITE, 0).map(Registers).map_err(why)
+        Mapping::of_file(file, 0, REGISTERS, READ_WRITE, 0).map(Registers).map_err(describe_error)
     }
 
     fn read(&self, offset: usize) -> u32 {
         assert!(offset < REGISTERS - 4 && offset.is_multiple_of(4));
         // SAFETY: within the mapping, which lives as long as self, and aligned.
-        unsafe { self.0.start().as_ptr().add(offset).cast::<u32>().read_volatile() }
+        unsafe { self.0.start_address().as_ptr().add(offset).cast::<u32>().read_volatile() }
     }
 
     #[inline(always)]
     fn write(&self, offset: usize, value: u32) {
         assert!(offset < REGISTERS - 4 && offset.is_multiple_of(4));
         // SAFETY: as in `read`.
-        unsafe { self.0.start().as_ptr().add(offset).cast::<u32>().write_volatile(value) }
+        unsafe { self.0.start_address().as_ptr().add(offset).cast::<u32>().write_volatile(value) }
     }
 }

@@ -30,7 +30,7 @@ pub struct InterruptSource {
 }
 
 impl InterruptSource {
-    pub fn of(source: IrqSource) -> InterruptSource {
+    pub(crate) fn from_source(source: IrqSource) -> InterruptSource {
         let (what, waits, check) = match source {
             IrqSource::Timer => ("a timer of this CPU", "clock_nanosleep(2)", ""),
             IrqSource::SelfIpi => (
@@ -61,7 +61,7 @@ impl InterruptSource {
                 "are the two lines wired together?",
             ),
         };
-        let own = matches!(
+        let is_device = matches!(
             source,
             IrqSource::Edu | IrqSource::Uio | IrqSource::Gpio | IrqSource::Parport
         );
@@ -76,7 +76,7 @@ impl InterruptSource {
             waits,
             check,
             unstamped,
-            own,
+            own: is_device,
             device: None,
             irq: None,
             sharers: 1,
@@ -84,8 +84,8 @@ impl InterruptSource {
     }
 
     /// The same for a device.
-    pub fn device(self, device: String, irq: Option<u32>) -> InterruptSource {
-        let sharers = irq.map_or(1, rows::sharers);
+    pub(crate) fn with_device(self, device: String, irq: Option<u32>) -> InterruptSource {
+        let sharers = irq.map_or(1, rows::read_sharers);
         InterruptSource { device: Some(device), irq, sharers, ..self }
     }
 }
@@ -134,30 +134,30 @@ impl InterruptWatch {
     }
 
     fn read(&self) -> CountsReading {
-        let entries = || self.stamps.as_ref().map_or(0, |stamps| stamps.entries());
+        let entries = || self.stamps.as_ref().map_or(0, |stamps| stamps.entry_count());
         let shootdowns = || {
             InterruptRows { row: RowMatch::Described("TLB shootdowns"), ..self.rows.clone() }
-                .count()
+                .read_count()
                 .unwrap_or(0)
         };
         let is_call = self.rows.row == RowMatch::Described("Function call interrupts");
         CountsReading {
             entries: entries(),
-            row: self.rows.count(),
+            row: self.rows.read_count(),
             shootdowns: if is_call { shootdowns() } else { 0 },
             entries_after: entries(),
             raised: self.raised.load(Ordering::Acquire),
-            line: self.line.as_ref().and_then(|line| line.counted()),
+            line: self.line.as_ref().and_then(|line| line.independent_count()),
         }
     }
 }
 
 impl Observer for InterruptWatch {
-    fn before(&mut self) {
+    fn on_start(&mut self) {
         self.before = Some(self.read());
     }
 
-    fn after(&mut self) -> Notes {
+    fn on_end(&mut self) -> Notes {
         let Some(before) = self.before.take() else { return Notes::default() };
         let after = self.read();
         let mut notes = Notes::default();
@@ -187,28 +187,33 @@ impl Observer for InterruptWatch {
             }
             let ends = if self.own && self.raises { 0 } else { 2 };
             let tolerance = Tolerance::EXACT
-                .fewer(
+                .allow_fewer(
                     shared(before.entries_after - before.entries),
                     "while the file was read at the beginning",
                 )
-                .more(
+                .allow_more(
                     shared(after.entries_after - after.entries),
                     "while the file was read at the end",
                 )
-                .more(
-                    stamps.missed(),
+                .allow_more(
+                    stamps.missed_entries(),
                     "times that the kernel skipped the BPF program, which was already running",
                 )
-                .either(
+                .allow_either(
                     shootdowns,
                     "TLB shootdowns, in this row or in one of their own, which depends on the \
                      kernel",
                 )
-                .either(ends, "one at each end may be in one count and not yet in the other");
+                .allow_either(ends, "one at each end may be in one count and not yet in the other");
             let counted = Fact::from(row.clone());
-            let validation =
-                Validation::compare(what, entries, counted, self.rows.to_string(), tolerance);
-            notes.validations.push(validation.explain(words));
+            let validation = Validation::compare_counts(
+                what,
+                entries,
+                counted,
+                self.rows.to_string(),
+                tolerance,
+            );
+            notes.validations.push(validation.with_explanation(words));
         }
         if self.raises {
             let tolerance = match self.own {
@@ -220,20 +225,21 @@ impl Observer for InterruptWatch {
             };
             let words = if self.own { "warm-up included" } else { "at least" };
             let source = self.rows.to_string();
-            let validation = Validation::compare(
+            let validation = Validation::compare_counts(
                 "interrupts raised",
                 raised,
                 Fact::from(row),
                 source,
                 tolerance,
             );
-            notes.validations.push(validation.explain(words));
+            notes.validations.push(validation.with_explanation(words));
         }
         if let (Some((who, after)), Some((_, before))) = (after.line, before.line) {
             let counted = Fact::Known(after.saturating_sub(before));
-            let claimed = if self.raises { raised } else { counted.known().copied().unwrap_or(0) };
+            let claimed =
+                if self.raises { raised } else { counted.known_value().copied().unwrap_or(0) };
             if self.raises {
-                notes.validations.push(Validation::compare(
+                notes.validations.push(Validation::compare_counts(
                     "interrupts raised",
                     claimed,
                     counted,

@@ -54,22 +54,22 @@ impl Witness {
     }
 
     /// Has it raise the line from now on.
-    pub fn start(&self, period: Nanos) -> io::Result<()> {
-        self.ask((period.ns() / 1_000) as u32, CELLS as u32)
+    pub(crate) fn start_pulses(&self, period: Nanos) -> io::Result<()> {
+        self.send_request((period.ns() / 1_000) as u32, CELLS as u32)
     }
 
     /// Has it end, and returns what it saw.
-    pub fn end(&self) -> io::Result<Witnessed> {
+    pub(crate) fn end_pulses(&self) -> io::Result<Witnessed> {
         let failed = |why: io::Error| io::Error::other(format!("latmon {}: {why}", self.address));
         // A period of 0: nothing more is raised, the rest is sent.
-        self.ask(0, 0).map_err(failed)?;
+        self.send_request(0, 0).map_err(failed)?;
         self.stream.set_read_timeout(Some(SILENCE)).map_err(failed)?;
         let reader = self.reader.lock().ok().and_then(|mut reader| reader.take());
-        let seen = reader.and_then(|reader| reader.join().ok());
-        seen.unwrap_or_else(|| Err(io::Error::other("it has ended"))).map_err(failed)
+        let witnessed = reader.and_then(|reader| reader.join().ok());
+        witnessed.unwrap_or_else(|| Err(io::Error::other("it has ended"))).map_err(failed)
     }
 
-    fn ask(&self, period_us: u32, cells: u32) -> io::Result<()> {
+    fn send_request(&self, period_us: u32, cells: u32) -> io::Result<()> {
         let mut request = [0; 8];
         request[..4].copy_from_slice(&period_us.to_be_bytes());
         request[4..].copy_from_slice(&cells.to_be_bytes());
@@ -86,24 +86,25 @@ impl Drop for Witness {
 
 /// Six numbers for each second; then six without samples, and the histogram.
 fn read(mut from: impl Read) -> io::Result<Witnessed> {
-    let none = Witnessed { samples: 0, sum: 0, min: u32::MAX, max: 0, overruns: 0, cells: vec![] };
-    let mut seen = none;
+    let empty_result =
+        Witnessed { samples: 0, sum: 0, min: u32::MAX, max: 0, overruns: 0, cells: vec![] };
+    let mut result = empty_result;
     loop {
         let mut numbers = [0; 24];
         from.read_exact(&mut numbers)?;
         let [high, low, min, max, overruns, samples] = from_network(&numbers);
-        seen.overruns += u64::from(overruns);
+        result.overruns += u64::from(overruns);
         if samples == 0 {
             break;
         }
-        seen.samples += u64::from(samples);
-        seen.sum = seen.sum.saturating_add(u64::from(high) << 32 | u64::from(low));
-        (seen.min, seen.max) = (seen.min.min(min), seen.max.max(max));
+        result.samples += u64::from(samples);
+        result.sum = result.sum.saturating_add(u64::from(high) << 32 | u64::from(low));
+        (result.min, result.max) = (result.min.min(min), result.max.max(max));
     }
     let mut cells = [0; 4 * CELLS];
     from.read_exact(&mut cells)?;
-    seen.cells = from_network::<CELLS>(&cells).to_vec();
-    Ok(seen)
+    result.cells = from_network::<CELLS>(&cells).to_vec();
+    Ok(result)
 }
 
 fn from_network<const N: usize>(bytes: &[u8]) -> [u32; N] {
@@ -116,16 +117,16 @@ fn from_network<const N: usize>(bytes: &[u8]) -> [u32; N] {
 
 impl Witnessed {
     /// Pulses that were answered.
-    fn answered(&self) -> u64 {
+    fn answered_count(&self) -> u64 {
         self.cells.iter().map(|count| u64::from(*count)).sum()
     }
 
     /// The figures of its clock.
-    pub fn figures(&self) -> Vec<Figure> {
-        let mut all = Vec::new();
+    pub(crate) fn clock_figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
         let mut figure = |name: &str, title: &str, value: f64, unit, count| {
             let figure = Figure::new(&format!("witness-{name}"), title, value, unit);
-            all.push(Figure { count: Some(count), ..figure });
+            figures.push(Figure { count: Some(count), ..figure });
         };
         if self.samples > 0 {
             let mean = self.sum as f64 / self.samples as f64;
@@ -137,19 +138,19 @@ impl Witnessed {
             }
         }
         for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-            if let Some(cell) = self.quantile(share) {
+            if let Some(cell) = self.quantile_cell(share) {
                 let title = format!("the same with its first second, at most, {name}");
-                figure(name, &title, (cell + 1) as f64 * 1_000.0, "ns", self.answered());
+                figure(name, &title, (cell + 1) as f64 * 1_000.0, "ns", self.answered_count());
             }
         }
         let title = "periods that passed without an answer, by the witness";
-        figure("overruns", title, self.overruns as f64, "count", self.answered());
-        all
+        figure("overruns", title, self.overruns as f64, "count", self.answered_count());
+        figures
     }
 
     /// The cell of a quantile; `None`: there is none, or it is the last one, which has no end.
-    fn quantile(&self, share: f64) -> Option<usize> {
-        let rank = (share * self.answered() as f64).ceil().max(1.0) as u64;
+    fn quantile_cell(&self, share: f64) -> Option<usize> {
+        let rank = (share * self.answered_count() as f64).ceil().max(1.0) as u64;
         let mut sum = 0;
         let of_rank = |count: &u32| {
             sum += u64::from(*count);
@@ -159,11 +160,17 @@ impl Witnessed {
     }
 
     /// Its count against that of the thread that answered.
-    pub fn validation(&self, taken: u64) -> Validation {
-        let tolerance = Tolerance::EXACT.either(1, "one may be in flight at the end");
+    pub(crate) fn validate_count(&self, taken: u64) -> Validation {
+        let tolerance = Tolerance::EXACT.allow_either(1, "one may be in flight at the end");
         let source = "the witness's histogram";
         let what = "pulses that were answered";
-        Validation::compare(what, taken, Fact::Known(self.answered()), source, tolerance)
+        Validation::compare_counts(
+            what,
+            taken,
+            Fact::Known(self.answered_count()),
+            source,
+            tolerance,
+        )
     }
 }
 
@@ -189,11 +196,11 @@ mod tests {
         let seen = read(&bytes[..]).unwrap();
         assert_eq!((seen.samples, seen.min, seen.max, seen.overruns), (2_000, 800, 2_500_000, 4));
         assert_eq!(seen.sum, 3_000_000 + (1 << 32) + 7_000);
-        assert_eq!((seen.quantile(0.5), seen.quantile(0.99)), (Some(2), Some(7)));
-        assert_eq!(seen.quantile(1.0), None, "the last cell has no end");
-        assert_eq!(seen.validation(3_000).agrees, Some(true));
-        assert_eq!(seen.validation(3_002).agrees, Some(false));
-        let figures = seen.figures();
+        assert_eq!((seen.quantile_cell(0.5), seen.quantile_cell(0.99)), (Some(2), Some(7)));
+        assert_eq!(seen.quantile_cell(1.0), None, "the last cell has no end");
+        assert_eq!(seen.validate_count(3_000).agrees, Some(true));
+        assert_eq!(seen.validate_count(3_002).agrees, Some(false));
+        let figures = seen.clock_figures();
         let p99 = figures.iter().find(|figure| figure.name == "witness-p99").unwrap();
         assert_eq!((p99.value, p99.count), (8_000.0, Some(3_000)));
         assert!(read(&bytes[..bytes.len() - 1]).is_err());

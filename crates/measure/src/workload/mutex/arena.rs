@@ -116,7 +116,7 @@ impl Arena {
 
     /// Acquisitions so far.
     #[inline(always)]
-    pub(crate) fn acquisitions(&self) -> u64 {
+    pub(crate) fn acquisition_count(&self) -> u64 {
         self.protected.acquisitions.load(Ordering::Relaxed)
     }
 
@@ -144,11 +144,11 @@ impl Arena {
     }
 
     /// An acquisition by its number, if the log still has it.
-    pub fn entry(&self, number: u64) -> Option<(i64, u32)> {
+    pub(crate) fn log_entry(&self, number: u64) -> Option<(i64, u32)> {
         let entry = &self.log[number as usize % self.log.len()];
         let found = (entry.at.load(Ordering::Acquire), entry.owner.load(Ordering::Acquire));
         // One more may be incomplete.
-        (self.acquisitions() < number + self.log.len() as u64).then_some(found)
+        (self.acquisition_count() < number + self.log.len() as u64).then_some(found)
     }
 
     /// The first of the acquisitions from `from` to before `end` that the log has at or after an
@@ -157,7 +157,7 @@ impl Arena {
         let (mut low, mut high) = (from, end);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.entry(middle) {
+            match self.log_entry(middle) {
                 Some((at, _)) if at >= instant => high = middle,
                 _ => low = middle + 1,
             }
@@ -166,7 +166,7 @@ impl Arena {
     }
 
     /// Resets everything except the log; for an arena that has ended.
-    pub fn again(&self) {
+    pub(crate) fn reset_rounds(&self) {
         for word in [&self.arrived, &self.done] {
             word.store(0, Ordering::Relaxed);
         }
@@ -181,7 +181,7 @@ impl Arena {
         let _ = self.rounds_wanted.compare_exchange(first, rounds, relaxed, relaxed);
     }
 
-    pub fn rounds(&self) -> u64 {
+    pub(crate) fn round_count(&self) -> u64 {
         self.rounds.load(Ordering::Relaxed)
     }
 
@@ -192,15 +192,15 @@ impl Arena {
 
     /// Whether all threads end. `now` may be any recent reading of the clock.
     #[inline(always)]
-    pub fn ends(&self, now: i64) -> bool {
+    pub(crate) fn is_ending(&self, now: i64) -> bool {
         self.ending.load(Ordering::Relaxed)
             || self.stop.is_asked()
             || now >= self.end_at.load(Ordering::Relaxed)
     }
 
     /// Ends all threads; none waits at the barrier for those that have ended. `calls` counts the
-    /// calling thread's system calls, here and in [`Arena::meet`].
-    pub fn leave(&self, calls: &mut u64) {
+    /// calling thread's system calls, here and in [`Arena::wait_at_barrier`].
+    pub(crate) fn end_threads(&self, calls: &mut u64) {
         self.ending.store(true, Ordering::Release);
         self.wake_all(calls);
     }
@@ -211,7 +211,7 @@ impl Arena {
     }
 
     /// Sleeps for a while, or until the round has changed. False: it has already.
-    fn sleep(&self, generation: u32, calls: &mut u64) -> bool {
+    fn sleep_at_barrier(&self, generation: u32, calls: &mut u64) -> bool {
         *calls += 1;
         let slept =
             futex::wait(&self.generation, generation, FutexScope::Private, Some(&POLL_INTERVAL));
@@ -219,7 +219,7 @@ impl Arena {
     }
 
     /// Waits for all threads; the last one ends the round. False: all threads end.
-    pub fn meet(&self, calls: &mut u64) -> bool {
+    pub(crate) fn wait_at_barrier(&self, calls: &mut u64) -> bool {
         let generation = self.generation.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads as u32 {
             self.arrived.store(0, Ordering::Relaxed);
@@ -230,20 +230,20 @@ impl Arena {
             }
         } else {
             while self.generation.load(Ordering::Acquire) == generation {
-                if self.ends(now()) {
-                    self.leave(calls);
+                if self.is_ending(monotonic_now()) {
+                    self.end_threads(calls);
                     return false;
                 }
-                let slept = self.sleep(generation, calls);
+                let slept = self.sleep_at_barrier(generation, calls);
                 self.barrier_sleeps.fetch_add(slept.into(), Ordering::Relaxed);
             }
         }
-        !self.ends(now())
+        !self.is_ending(monotonic_now())
     }
 
     /// Called by the last thread at the barrier: all others wait.
     fn end_round(&self) {
-        let now = now();
+        let now = monotonic_now();
         let began = self.round_began.load(Ordering::Relaxed);
         if began != 0 {
             let round = self.rounds.fetch_add(1, Ordering::Relaxed);
@@ -253,7 +253,8 @@ impl Arena {
             // SAFETY: all others wait at the barrier.
             let sum = unsafe { std::mem::take(&mut *self.protected.sum.get()) };
             let error = (sum - std::f64::consts::PI).abs();
-            self.right.fetch_add(u64::from(error <= tolerance(self.terms)), Ordering::Relaxed);
+            self.right
+                .fetch_add(u64::from(error <= integral_tolerance(self.terms)), Ordering::Relaxed);
             if error > f64::from_bits(self.error.load(Ordering::Relaxed)) {
                 self.error.store(error.to_bits(), Ordering::Relaxed);
             }
@@ -273,7 +274,7 @@ impl Arena {
     }
 
     /// The number of whole rounds, how many of them gave π, and the largest error.
-    pub(crate) fn integral(&self) -> (u64, u64, f64) {
+    pub(crate) fn integral_results(&self) -> (u64, u64, f64) {
         let error = f64::from_bits(self.error.load(Ordering::Relaxed));
         (self.rounds.load(Ordering::Relaxed), self.right.load(Ordering::Relaxed), error)
     }
@@ -292,8 +293,8 @@ impl Arena {
     }
 
     /// The owners of the last acquisitions, the oldest first; when all threads have ended.
-    pub fn owners(&self) -> Vec<u32> {
-        let end = self.acquisitions();
+    pub(crate) fn last_owners(&self) -> Vec<u32> {
+        let end = self.acquisition_count();
         let begin = end.saturating_sub(self.log.len() as u64);
         (begin..end)
             .map(|number| self.log[number as usize % self.log.len()].owner.load(Ordering::Relaxed))
@@ -303,12 +304,12 @@ impl Arena {
 
 /// The maximum error of the midpoint rule: h²/24·(f'(1) − f'(0)) = h²/12 for 4/(1+x²), and the
 /// rounding of each addition to a sum of at most 4.
-pub fn tolerance(terms: u64) -> f64 {
+pub(crate) fn integral_tolerance(terms: u64) -> f64 {
     let width = 1.0 / terms as f64;
     1.01 * width * width / 12.0 + terms as f64 * 4.0 * f64::EPSILON
 }
 
 #[inline(always)]
-pub fn now() -> i64 {
+pub fn monotonic_now() -> i64 {
     clock::read(libc::CLOCK_MONOTONIC)
 }

@@ -44,12 +44,12 @@ unsafe impl Send for FixedLock {}
 // SAFETY: as above.
 unsafe impl Sync for FixedLock {}
 
-fn checked(result: libc::c_int) -> io::Result<()> {
+fn check_result(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
 }
 
 /// Spins until `is_mine`, or until it must give up.
-fn spin(mut is_mine: impl FnMut() -> bool, give_up: impl Fn() -> bool) -> bool {
+fn spin_until(mut is_mine: impl FnMut() -> bool, give_up: impl Fn() -> bool) -> bool {
     let mut spins = 0u32;
     while !is_mine() {
         std::hint::spin_loop();
@@ -74,10 +74,10 @@ impl FixedLock {
         // SAFETY: everything initialised is at its final place and not yet in use; attributes are
         // initialised before they are used.
         unsafe {
-            checked(libc::pthread_spin_init(raw.spin.get(), libc::PTHREAD_PROCESS_PRIVATE))?;
+            check_result(libc::pthread_spin_init(raw.spin.get(), libc::PTHREAD_PROCESS_PRIVATE))?;
             let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
-            checked(libc::pthread_mutexattr_init(&mut attributes))?;
-            checked(match kind {
+            check_result(libc::pthread_mutexattr_init(&mut attributes))?;
+            check_result(match kind {
                 LockKind::Pi => {
                     libc::pthread_mutexattr_setprotocol(&mut attributes, libc::PTHREAD_PRIO_INHERIT)
                 }
@@ -88,7 +88,7 @@ impl FixedLock {
                 LockKind::Adaptive => libc::pthread_mutexattr_settype(&mut attributes, 3),
                 _ => 0,
             })?;
-            checked(libc::pthread_mutex_init(raw.mutex.get(), &attributes))?;
+            check_result(libc::pthread_mutex_init(raw.mutex.get(), &attributes))?;
             libc::pthread_mutexattr_destroy(&mut attributes);
         }
         Ok(FixedLock { kind, raw })
@@ -105,12 +105,14 @@ impl FixedLock {
                     libc::pthread_mutex_lock(raw.mutex.get()) == 0
                 }
                 LockKind::Rwlock => libc::pthread_rwlock_wrlock(raw.rwlock.get()) == 0,
-                LockKind::Spin => spin(|| libc::pthread_spin_trylock(raw.spin.get()) == 0, give_up),
+                LockKind::Spin => {
+                    spin_until(|| libc::pthread_spin_trylock(raw.spin.get()) == 0, give_up)
+                }
                 LockKind::Ticket => {
                     let drawn = raw.tickets.fetch_add(TICKET, Ordering::Relaxed);
                     let (mine, served) = ((drawn / TICKET) as u32, drawn as u32);
                     let is_mine = || raw.tickets.load(Ordering::Acquire) as u32 == mine;
-                    if spin(is_mine, give_up) {
+                    if spin_until(is_mine, give_up) {
                         return Grant::Drawn { ahead: mine.wrapping_sub(served) };
                     }
                     false

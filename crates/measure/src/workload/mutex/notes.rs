@@ -1,7 +1,7 @@
 //! The notes after all threads have ended: fairness, the longest wait, whether the integral is π,
 //! and the kernel's counts.
 
-use super::arena::{Arena, LOG, ROUNDS, tolerance};
+use super::arena::{Arena, LOG, ROUNDS, integral_tolerance};
 use super::segment::MutexSegment;
 use super::{Outcomes, ThreadOutcome, Waits};
 use punctual_core::{
@@ -27,70 +27,70 @@ pub(crate) struct LockAccount {
 type LockThread = (usize, Waits, ThreadOutcome);
 
 impl LockAccount {
-    pub fn notes(&self) -> Notes {
+    pub(crate) fn collect_notes(&self) -> Notes {
         let mut outcomes =
             std::mem::take(&mut *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner));
         outcomes.sort_by_key(|(me, ..)| *me);
         let mut notes = Notes::default();
-        notes.validations.push(self.integral());
-        notes.validations.push(self.additions(&outcomes));
-        notes.validations.push(self.switches(&outcomes));
+        notes.validations.push(self.validate_integral());
+        notes.validations.push(self.validate_acquisitions(&outcomes));
+        notes.validations.push(self.validate_switches(&outcomes));
         notes.figures.extend(self.round_times());
-        notes.figures.extend(self.fairness(&outcomes));
-        self.counts(&outcomes, &mut notes);
-        notes.tables.push(self.threads(&outcomes));
+        notes.figures.extend(self.fairness_figures(&outcomes));
+        self.add_counts(&outcomes, &mut notes);
+        notes.tables.push(self.thread_table(&outcomes));
         if let Some((me, waits, _)) = outcomes.iter().max_by_key(|(_, waits, _)| waits.longest) {
-            notes.tables.extend(self.overtakers(*me, waits));
-            notes.tables.extend(self.longest(*me, waits));
+            notes.tables.extend(self.overtaker_table(*me, waits));
+            notes.tables.extend(self.longest_wait_table(*me, waits));
         }
         notes.findings.extend(gave_up(&outcomes));
         notes
     }
 
-    fn name(&self, thread: u32) -> String {
+    fn thread_name(&self, thread: u32) -> String {
         self.names.get(thread as usize).cloned().unwrap_or_else(|| thread.to_string())
     }
 
-    fn integral(&self) -> Validation {
-        let (rounds, right, error) = self.arena.integral();
-        let within = tolerance(self.plan.terms);
-        Validation::compare(
+    fn validate_integral(&self) -> Validation {
+        let (rounds, right, error) = self.arena.integral_results();
+        let allowed_error = integral_tolerance(self.plan.terms);
+        Validation::compare_counts(
             "rounds whose integral is π",
             rounds,
             Fact::Known(right),
             "π itself",
             Tolerance::EXACT,
         )
-        .explain(format!(
-            "midpoints with {} terms are at most {within:.1e} off, the worst round was \
+        .with_explanation(format!(
+            "midpoints with {} terms are at most {allowed_error:.1e} off, the worst round was \
              {error:.1e} off; a round that was cut off at the end is not among them",
             self.plan.terms
         ))
     }
 
-    fn additions(&self, outcomes: &[LockThread]) -> Validation {
+    fn validate_acquisitions(&self, outcomes: &[LockThread]) -> Validation {
         let measured: u64 = outcomes.iter().map(|(_, waits, _)| waits.acquisitions).sum();
-        let more: u64 = outcomes.iter().map(|(_, waits, _)| waits.unmeasured).sum();
+        let unmeasured: u64 = outcomes.iter().map(|(_, waits, _)| waits.unmeasured).sum();
         let source = "a plain counter behind the lock, which loses some where two threads hold it \
                       at the same time";
-        let counted = Fact::Known(self.arena.acquisitions());
-        let validation = Validation::compare(
+        let counted = Fact::Known(self.arena.acquisition_count());
+        let validation = Validation::compare_counts(
             "acquisitions of the lock",
-            measured + more,
+            measured + unmeasured,
             counted,
             source,
             Tolerance::EXACT,
         );
-        match more {
+        match unmeasured {
             0 => validation,
-            _ => validation.explain(format!(
-                "{more} of them by threads that had all their samples, until all threads had"
+            _ => validation.with_explanation(format!(
+                "{unmeasured} of them by threads that had all their samples, until all threads had"
             )),
         }
     }
 
     /// Two kernel counts of the same segment.
-    fn switches(&self, outcomes: &[LockThread]) -> Validation {
+    fn validate_switches(&self, outcomes: &[LockThread]) -> Validation {
         let counted = || outcomes.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
         let claimed = counted().map(|counted| counted.own_switches).sum();
         let by_perf: Result<u64, String> = match counted().count() == outcomes.len() {
@@ -100,10 +100,12 @@ impl LockAccount {
         let source = "perf_event_open: software event context-switches, each thread";
         let around = counted().map(|counted| counted.around).sum();
         let tolerance = Tolerance::EXACT
-            .more(around, "switches while the perf counters were enabled and disabled");
+            .allow_more(around, "switches while the perf counters were enabled and disabled");
         let what = "context switches in a segment (getrusage)";
-        Validation::compare(what, claimed, Fact::from(by_perf), source, tolerance)
-            .explain("some rounds after the measured ones, because counting slows them down")
+        Validation::compare_counts(what, claimed, Fact::from(by_perf), source, tolerance)
+            .with_explanation(
+                "some rounds after the measured ones, because counting slows them down",
+            )
     }
 
     fn round_times(&self) -> Vec<Figure> {
@@ -113,12 +115,12 @@ impl LockAccount {
         let at = |share: f64| {
             times.get((times.len().saturating_sub(1) as f64 * share) as usize).copied()
         };
-        let of = |name: &str, what: &str, share: f64| {
+        let time_figure = |name: &str, what: &str, share: f64| {
             at(share).map(|time| {
                 let title = format!(
                     "{what} time of a round, from barrier to barrier (of the first {ROUNDS})"
                 );
-                Figure::new(name, title, time as f64, "ns").of(count)
+                Figure::new(name, title, time as f64, "ns").with_count(count)
             })
         };
         [
@@ -127,88 +129,93 @@ impl LockAccount {
             ("round-max", "longest", 1.0),
         ]
         .into_iter()
-        .filter_map(|(name, what, share)| of(name, what, share))
+        .filter_map(|(name, what, share)| time_figure(name, what, share))
         .collect()
     }
 
-    fn fairness(&self, outcomes: &[LockThread]) -> Vec<Figure> {
-        let each: Vec<u64> = outcomes.iter().map(|(_, waits, _)| waits.acquisitions).collect();
-        let all: u64 = each.iter().sum();
-        if all == 0 {
+    fn fairness_figures(&self, outcomes: &[LockThread]) -> Vec<Figure> {
+        let thread_counts: Vec<u64> =
+            outcomes.iter().map(|(_, waits, _)| waits.acquisitions).collect();
+        let total_count: u64 = thread_counts.iter().sum();
+        if total_count == 0 {
             return Vec::new();
         }
         let mut figures = vec![
             Figure::new(
                 "jain-index",
                 "Jain's index of acquisitions by thread (1: all alike)",
-                jain(&each),
+                jain_index(&thread_counts),
                 "ratio",
             )
-            .of(all),
+            .with_count(total_count),
         ];
-        let owners = self.arena.owners();
+        let owners = self.arena.last_owners();
         let windows: Vec<f64> = owners
-            .chunks_exact(WINDOW * each.len().max(1))
-            .map(|window| jain(&shares(window, each.len())))
+            .chunks_exact(WINDOW * thread_counts.len().max(1))
+            .map(|window| jain_index(&count_shares(window, thread_counts.len())))
             .collect();
         if !windows.is_empty() {
             let title = format!(
                 "the same over {} acquisitions at a time, mean (of the last {LOG}): what a thread \
                  meets in the short run",
-                WINDOW * each.len()
+                WINDOW * thread_counts.len()
             );
             let mean = windows.iter().sum::<f64>() / windows.len() as f64;
             figures.push(
-                Figure::new("jain-index-short", title, mean, "ratio").of(windows.len() as u64),
+                Figure::new("jain-index-short", title, mean, "ratio")
+                    .with_count(windows.len() as u64),
             );
         }
         let (owner, run) = self.arena.longest_run();
-        let title = format!("longest run of one owner: {}", self.name(owner));
+        let title = format!("longest run of one owner: {}", self.thread_name(owner));
         figures.push(
-            Figure::new("longest-run", title, run as f64, "count").of(self.arena.acquisitions()),
+            Figure::new("longest-run", title, run as f64, "count")
+                .with_count(self.arena.acquisition_count()),
         );
         figures
     }
 
     /// Futex calls and switches of the segment.
-    fn counts(&self, outcomes: &[LockThread], notes: &mut Notes) {
+    fn add_counts(&self, outcomes: &[LockThread], notes: &mut Notes) {
         let counted = || outcomes.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
-        let (rounds, ..) = self.segment.arena.integral();
-        let taken = self.segment.arena.acquisitions();
+        let (rounds, ..) = self.segment.arena.integral_results();
+        let acquisition_count = self.segment.arena.acquisition_count();
         let hold = MutexSegment::shorter_hold(self.plan.hold)
             .map_or(String::new(), |hold| format!(", the lock held for at most {hold}"));
-        let each: Result<Vec<&[u64]>, String> =
+        let futex_calls: Result<Vec<&[u64]>, String> =
             counted().map(|counted| counted.futex.as_deref().map_err(Clone::clone)).collect();
         let lock_calls =
-            each.clone().map(|each| each.iter().filter_map(|calls| calls.last()).sum());
+            futex_calls.clone().map(|each| each.iter().filter_map(|calls| calls.last()).sum());
         if matches!(self.plan.lock, LockKind::Spin | LockKind::Ticket) {
             let source = "perf_event_open: tracepoint syscalls:sys_enter_futex, each thread";
             notes.validations.push(
-                Validation::compare(
+                Validation::compare_counts(
                     "futex calls of a lock that spins",
                     0,
                     Fact::from(lock_calls.clone()),
                     source,
                     Tolerance::EXACT,
                 )
-                .explain("those of the barrier between rounds taken off"),
+                .with_explanation("those of the barrier between rounds taken off"),
             );
         }
         match lock_calls {
-            Ok(calls) if taken > 0 => {
+            Ok(calls) if acquisition_count > 0 => {
                 let title = format!(
                     "calls of futex(2) for a thousand acquisitions, in a segment of {rounds} \
-                     whole rounds after the measured ones ({calls} for {taken}{hold}; those of \
-                     the barrier taken off)"
+                     whole rounds after the measured ones ({calls} for {acquisition_count}{hold}; \
+                     those of the barrier taken off)"
                 );
                 let figure = Figure::new(
                     "futex-calls",
                     title,
-                    calls as f64 * 1000.0 / taken as f64,
+                    calls as f64 * 1000.0 / acquisition_count as f64,
                     "count",
                 );
-                notes.figures.push(figure.of(taken));
-                notes.figures.extend(each.ok().and_then(|each| calls_of_a_round(&each, rounds)));
+                notes.figures.push(figure.with_count(acquisition_count));
+                notes
+                    .figures
+                    .extend(futex_calls.ok().and_then(|each| calls_of_a_round(&each, rounds)));
             }
             Ok(_) => {}
             Err(why) => {
@@ -221,8 +228,8 @@ impl LockAccount {
                 );
                 notes.findings.push(
                     finding
-                        .evidence(why)
-                        .remedy("run as root, or lower kernel.perf_event_paranoid"),
+                        .with_evidence(why)
+                        .with_remedy("run as root, or lower kernel.perf_event_paranoid"),
                 );
             }
         }
@@ -230,30 +237,31 @@ impl LockAccount {
             .iter()
             .map(|(_, _, o)| o.usage.voluntary_switches + o.usage.involuntary_switches)
             .sum();
-        let (measured, ..) = self.arena.integral();
+        let (measured, ..) = self.arena.integral_results();
         if measured > 0 {
             let title = "context switches a round, all threads, in the measured time (getrusage)";
-            let each = |switches: u64| switches as f64 / measured as f64;
-            notes
-                .figures
-                .push(Figure::new("switches-round", title, each(switches), "count").of(measured));
+            let per_round = |switches: u64| switches as f64 / measured as f64;
+            notes.figures.push(
+                Figure::new("switches-round", title, per_round(switches), "count")
+                    .with_count(measured),
+            );
             let sleeps = self.arena.barrier_sleeps.load(std::sync::atomic::Ordering::Relaxed);
             let title = "the same without those of the barrier between rounds";
-            let lock = each(switches.saturating_sub(sleeps));
-            notes
-                .figures
-                .push(Figure::new("lock-switches-round", title, lock, "count").of(measured));
+            let lock = per_round(switches.saturating_sub(sleeps));
+            notes.figures.push(
+                Figure::new("lock-switches-round", title, lock, "count").with_count(measured),
+            );
         }
     }
 
-    fn threads(&self, outcomes: &[LockThread]) -> Table {
+    fn thread_table(&self, outcomes: &[LockThread]) -> Table {
         let row = |(me, waits, outcome): &LockThread| {
             let mean = waits.sum / waits.acquisitions.max(1) as i64;
             let slept = outcome.counted.as_ref().map(|counted| &counted.slept);
             let slept = slept.filter(|slept| slept.count > 0).map(|slept| slept.most_overtaken);
             let overtaken = waits.most_overtaken.or(slept);
             vec![
-                self.name(*me as u32).into(),
+                self.thread_name(*me as u32).into(),
                 waits.acquisitions.into(),
                 Nanos(mean).into(),
                 Nanos(waits.longest.max(0)).into(),
@@ -295,19 +303,20 @@ impl LockAccount {
         }
     }
 
-    fn overtakers(&self, me: usize, waits: &Waits) -> Option<Table> {
+    fn overtaker_table(&self, me: usize, waits: &Waits) -> Option<Table> {
         // The holder at the time of the request did not overtake.
         let overtakers = waits.holders.get(usize::from(waits.has_before)..)?;
         let owners: Vec<u32> = overtakers.iter().map(|(_, owner)| *owner).collect();
-        let shares = shares(&owners, self.names.len());
+        let shares = count_shares(&owners, self.names.len());
         let rows = shares.iter().enumerate().filter(|(_, times)| **times > 0);
-        let rows: Vec<Vec<Cell>> =
-            rows.map(|(by, times)| vec![self.name(by as u32).into(), (*times).into()]).collect();
+        let rows: Vec<Vec<Cell>> = rows
+            .map(|(by, times)| vec![self.thread_name(by as u32).into(), (*times).into()])
+            .collect();
         (!rows.is_empty()).then(|| Table {
             name: "overtaken-by".to_owned(),
             title: format!(
                 "Longest wait of all: {} waited {}, and others took the lock {} times {}{}",
-                self.name(me as u32),
+                self.thread_name(me as u32),
                 Nanos(waits.longest.max(0)),
                 waits.overtaken,
                 match waits.most_overtaken {
@@ -326,7 +335,7 @@ impl LockAccount {
     }
 
     /// The holders of the lock during the longest wait: one row for consecutive acquisitions.
-    fn longest(&self, me: usize, waits: &Waits) -> Option<Table> {
+    fn longest_wait_table(&self, me: usize, waits: &Waits) -> Option<Table> {
         let mut runs: Vec<(i64, u32, u64)> = Vec::new();
         for (place, (at, owner)) in waits.holders.iter().enumerate() {
             let is_before = waits.has_before && place <= 1;
@@ -341,7 +350,7 @@ impl LockAccount {
         let row = |(at, owner, times): &(i64, u32, u64)| -> Vec<Cell> {
             vec![
                 Cell::Number((at - waits.asked_at) as f64),
-                self.name(*owner).into(),
+                self.thread_name(*owner).into(),
                 (*times).into(),
             ]
         };
@@ -362,14 +371,14 @@ impl LockAccount {
         }
         rows.push(vec![
             Nanos(waits.longest).into(),
-            format!("{} holds it", self.name(me as u32)).into(),
+            format!("{} holds it", self.thread_name(me as u32)).into(),
             Cell::Nothing,
         ]);
         Some(Table {
             name: "longest-wait".to_owned(),
             title: format!(
                 "Holders of the lock during the longest wait, of {}{}",
-                self.name(me as u32),
+                self.thread_name(me as u32),
                 if waits.has_before {
                     " (the first row is the holder at the time of the request)"
                 } else {
@@ -401,7 +410,8 @@ fn calls_of_a_round(threads: &[&[u64]], rounds: u64) -> Option<Figure> {
         totals[to].saturating_sub(totals[from]) as f64 / (to - from) as f64
     };
     let title = "calls of futex(2) a round, in the same segment";
-    let figure = Figure::new("futex-calls-round", title, mean(0, whole), "count").of(rounds);
+    let figure =
+        Figure::new("futex-calls-round", title, mean(0, whole), "count").with_count(rounds);
     let length = whole / BATCHES;
     if length == 0 {
         return Some(figure);
@@ -410,10 +420,10 @@ fn calls_of_a_round(threads: &[&[u64]], rounds: u64) -> Option<Figure> {
     let centre = batches.iter().sum::<f64>() / BATCHES as f64;
     let squares: f64 = batches.iter().map(|batch| (batch - centre).powi(2)).sum();
     let reach = STUDENT * (squares / (BATCHES * (BATCHES - 1)) as f64).sqrt();
-    Some(figure.within((centre - reach).max(0.0), centre + reach))
+    Some(figure.with_interval((centre - reach).max(0.0), centre + reach))
 }
 
-fn shares(owners: &[u32], threads: usize) -> Vec<u64> {
+fn count_shares(owners: &[u32], threads: usize) -> Vec<u64> {
     let mut shares = vec![0; threads];
     owners.iter().for_each(|owner| {
         shares.get_mut(*owner as usize).into_iter().for_each(|share| *share += 1)
@@ -423,7 +433,7 @@ fn shares(owners: &[u32], threads: usize) -> Vec<u64> {
 
 /// Jain, Chiu, Hawe: A quantitative measure of fairness (DEC-TR-301, 1984): (Σx)² / (n·Σx²), from
 /// 1/n (one has all) to 1 (all equal).
-fn jain(shares: &[u64]) -> f64 {
+fn jain_index(shares: &[u64]) -> f64 {
     let sum: f64 = shares.iter().map(|share| *share as f64).sum();
     let squares: f64 = shares.iter().map(|share| (*share as f64).powi(2)).sum();
     if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
@@ -433,7 +443,7 @@ fn gave_up(outcomes: &[LockThread]) -> Option<Finding> {
     outcomes.iter().any(|(_, _, outcome)| outcome.gave_up).then(|| {
         let message =
             "threads spun for a lock whose owner did not get the CPU, and gave up at the end";
-        Finding::new("spun-in-vain", Severity::Warning, "system", message).remedy(
+        Finding::new("spun-in-vain", Severity::Warning, "system", message).with_remedy(
             "spinning needs a CPU for each thread: fewer threads, more CPUs, or a lock that \
              sleeps (with `lock = \"pi\"` for priorities)",
         )
@@ -457,13 +467,17 @@ mod tests {
         let number = arena.add(0.0, 110, 2);
         let mut waits = Waits::new();
         let request = |begin| LockRequest { asked: 0, number, begin, end: 110 };
-        assert_eq!(waits.note(&arena, request(45), Grant::Granted), 6, "those at 50 to 100");
+        assert_eq!(
+            waits.account_wait(&arena, request(45), Grant::Granted),
+            6,
+            "those at 50 to 100"
+        );
         assert_eq!((waits.overtaken, waits.most_overtaken), (6, None));
         // A thread may be preempted before it draws a ticket; three were ahead, including the
         // owner.
         let mut drawn = Waits::new();
-        assert_eq!(drawn.note(&arena, request(5), Grant::Drawn { ahead: 3 }), 2);
-        assert_eq!(drawn.note(&arena, request(5), Grant::Drawn { ahead: 0 }), 0);
+        assert_eq!(drawn.account_wait(&arena, request(5), Grant::Drawn { ahead: 3 }), 2);
+        assert_eq!(drawn.account_wait(&arena, request(5), Grant::Drawn { ahead: 0 }), 0);
         assert_eq!((drawn.overtaken, drawn.most_overtaken), (2, Some(2)));
         let account = LockAccount {
             segment: Arc::new(MutexSegment::new(&plan, 3).unwrap()),
@@ -477,8 +491,8 @@ mod tests {
                 .map(|row| if let Cell::Number(times) = row[column] { times } else { 0.0 })
                 .sum()
         };
-        assert_eq!(times(&account.overtakers(2, &waits).unwrap().rows, 1), 6.0);
-        let longest = account.longest(2, &waits).unwrap();
+        assert_eq!(times(&account.overtaker_table(2, &waits).unwrap().rows, 1), 6.0);
+        let longest = account.longest_wait_table(2, &waits).unwrap();
         assert_eq!(longest.rows[0], vec![Cell::Number(-5.0), "a".into(), Cell::Number(1.0)]);
         assert_eq!(times(&longest.rows[1..], 2), 6.0, "{longest:?}");
     }
@@ -508,9 +522,9 @@ mod tests {
 
     #[test]
     fn jains_index_follows_its_definition() {
-        assert_eq!(jain(&[5, 5, 5, 5]), 1.0);
-        assert_eq!(jain(&[8, 0, 0, 0]), 0.25);
-        assert_eq!(jain(&[1, 2]), 0.9);
-        assert_eq!(shares(&[0, 2, 2, 9], 3), [1, 0, 2]);
+        assert_eq!(jain_index(&[5, 5, 5, 5]), 1.0);
+        assert_eq!(jain_index(&[8, 0, 0, 0]), 0.25);
+        assert_eq!(jain_index(&[1, 2]), 0.9);
+        assert_eq!(count_shares(&[0, 2, 2, 9], 3), [1, 0, 2]);
     }
 }

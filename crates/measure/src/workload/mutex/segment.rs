@@ -2,7 +2,7 @@
 //! of futex(2): with a tracepoint enabled, every system call is slower. In the second each thread
 //! queries the kernel around every wait for whether it slept.
 
-use super::arena::{Arena, ArenaSize, LOG, ROUNDS, now};
+use super::arena::{Arena, ArenaSize, LOG, ROUNDS, monotonic_now};
 use super::{Competitor, RequestObserver, Waits};
 use crate::sink::SampleSink;
 use punctual_core::Nanos;
@@ -53,22 +53,22 @@ pub(crate) struct FutexWaits {
 }
 
 impl SampleSink for FutexWaits {
-    fn put(&mut self, begin: i64, end: i64, _: u32) {
+    fn put_sample(&mut self, begin: i64, end: i64, _: u32) {
         std::hint::black_box(end - begin);
     }
 }
 
 impl RequestObserver for FutexWaits {
-    fn request(&mut self) {
+    fn on_request(&mut self) {
         self.before = Usage::of_this_thread();
     }
-    fn granted(&mut self, meanwhile: u64) {
-        self.judge(Usage::of_this_thread().since(self.before), meanwhile);
+    fn on_grant(&mut self, meanwhile: u64) {
+        self.add_wait(Usage::of_this_thread().usage_since(self.before), meanwhile);
     }
 }
 
 impl FutexWaits {
-    fn judge(&mut self, usage: Usage, meanwhile: u64) {
+    fn add_wait(&mut self, usage: Usage, meanwhile: u64) {
         match (usage.voluntary_switches, usage.involuntary_switches) {
             (0, _) => {}
             (_, 0) => {
@@ -89,13 +89,13 @@ struct CountedRounds<'a> {
 }
 
 impl SampleSink for CountedRounds<'_> {
-    fn put(&mut self, begin: i64, end: i64, _: u32) {
+    fn put_sample(&mut self, begin: i64, end: i64, _: u32) {
         std::hint::black_box(end - begin);
     }
 }
 
 impl RequestObserver for CountedRounds<'_> {
-    fn round(&mut self, rounds: u64, barrier_calls: u64) {
+    fn on_round(&mut self, rounds: u64, barrier_calls: u64) {
         let Some(futex) = self.futex else { return };
         if rounds as usize != self.calls.len() || self.calls.len() == self.calls.capacity() {
             return;
@@ -117,32 +117,32 @@ impl MutexSegment {
     }
 
     /// Contends again, in the calling thread, while all others do so too.
-    pub(super) fn count(&self, who: &Competitor) -> ThreadCounts {
-        let futex = PerfCounter::tracepoint("syscalls", "sys_enter_futex", Whom::ThisThread);
-        let switches = PerfCounter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::ThisThread);
-        let measured = who.arena.rounds().clamp(1, ROUNDS as u64);
+    pub(super) fn count_thread(&self, who: &Competitor) -> ThreadCounts {
+        let futex = PerfCounter::open_tracepoint("syscalls", "sys_enter_futex", Whom::ThisThread);
+        let switches = PerfCounter::open_event(&PerfEvent::CONTEXT_SWITCHES, Whom::ThisThread);
+        let measured = who.arena.round_count().clamp(1, ROUNDS as u64);
         self.arena.end_after(measured);
-        self.arena.end_at(now() + TIME);
+        self.arena.end_at(monotonic_now() + TIME);
         let mut waits = Waits::new();
         let calls = Vec::with_capacity(measured as usize + 1);
-        let mut each = CountedRounds { futex: futex.as_ref().ok(), calls, error: None };
-        let mut rounds = who.rounds(&self.arena, &mut waits, &mut each);
+        let mut counted_rounds = CountedRounds { futex: futex.as_ref().ok(), calls, error: None };
+        let mut rounds = who.arena_rounds(&self.arena, &mut waits, &mut counted_rounds);
         (rounds.hold, rounds.limit, rounds.left) = (rounds.hold.min(HOLD), i64::MAX, u64::MAX);
-        let own = || {
+        let own_switches_now = || {
             let usage = Usage::of_this_thread();
             usage.voluntary_switches + usage.involuntary_switches
         };
-        let both = || futex.iter().chain(&switches);
-        let outer = own();
-        both().for_each(PerfCounter::enable);
-        let before = own();
-        probe();
-        rounds.run(who.plan.terms, who.plan.sums);
+        let perf_counters = || futex.iter().chain(&switches);
+        let outer = own_switches_now();
+        perf_counters().for_each(PerfCounter::enable);
+        let before = own_switches_now();
+        probe_futex();
+        rounds.run_rounds(who.plan.terms, who.plan.sums);
         let barrier_calls = rounds.barrier_calls;
-        let own_switches = own() - before;
-        both().for_each(PerfCounter::disable);
-        let around = own() - outer - own_switches;
-        let (mut calls, error) = (each.calls, each.error);
+        let own_switches = own_switches_now() - before;
+        perf_counters().for_each(PerfCounter::disable);
+        let around = own_switches_now() - outer - own_switches;
+        let (mut calls, error) = (counted_rounds.calls, counted_rounds.error);
         let read = |counter: PerfCounter| counter.read().map_err(|why| why.to_string());
         let futex = futex.and_then(read).and_then(|all| match (all, error) {
             (0, _) => Err("the tracepoint syscalls:sys_enter_futex stayed off".to_owned()),
@@ -153,16 +153,16 @@ impl MutexSegment {
             }
         });
         let switches = switches.and_then(read);
-        ThreadCounts { futex, switches, own_switches, around, slept: self.watch(who) }
+        ThreadCounts { futex, switches, own_switches, around, slept: self.watch_waits(who) }
     }
 
     /// The same, while the thread's own counts are read around each wait.
-    fn watch(&self, who: &Competitor) -> FutexWaits {
-        self.waits.end_at(now() + WATCHED);
+    fn watch_waits(&self, who: &Competitor) -> FutexWaits {
+        self.waits.end_at(monotonic_now() + WATCHED);
         let (mut waits, mut slept) = (Waits::new(), FutexWaits::default());
-        let mut rounds = who.rounds(&self.waits, &mut waits, &mut slept);
+        let mut rounds = who.arena_rounds(&self.waits, &mut waits, &mut slept);
         (rounds.hold, rounds.limit, rounds.left) = (rounds.hold.min(HOLD), i64::MAX, u64::MAX);
-        rounds.run(who.plan.terms, who.plan.sums);
+        rounds.run_rounds(who.plan.terms, who.plan.sums);
         slept
     }
 
@@ -172,11 +172,11 @@ impl MutexSegment {
     }
 }
 
-/// Calls of [`probe`] that are counted.
+/// Calls of [`probe_futex`] that are counted.
 const PROBES: u64 = 1;
 
 /// A call of futex(2) that wakes no thread.
-fn probe() {
+fn probe_futex() {
     let _ = futex::wake(&AtomicU32::new(0), 1, FutexScope::Private);
 }
 
@@ -193,11 +193,11 @@ mod tests {
         };
         let mut slept = FutexWaits::default();
         // It did not sleep: preempted before the request, or granted immediately.
-        slept.judge(usage(0, 1), 1_697);
-        slept.judge(usage(0, 0), 900);
-        slept.judge(usage(1, 1), 800);
-        slept.judge(usage(1, 0), 3);
-        slept.judge(usage(2, 0), 5);
+        slept.add_wait(usage(0, 1), 1_697);
+        slept.add_wait(usage(0, 0), 900);
+        slept.add_wait(usage(1, 1), 800);
+        slept.add_wait(usage(1, 0), 3);
+        slept.add_wait(usage(2, 0), 5);
         assert_eq!((slept.count, slept.preempted, slept.most_overtaken), (2, 1, 5));
     }
 }

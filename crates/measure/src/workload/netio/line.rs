@@ -64,7 +64,7 @@ impl NetworkLine {
     /// Starts the server and connects to it. The error names the cause.
     pub fn open(plan: &NetioPlan) -> Result<NetworkLine, String> {
         // A thread of its own: making a socket in a network namespace means to be in it.
-        let opened = std::thread::scope(|scope| scope.spawn(|| opened(plan)).join());
+        let opened = std::thread::scope(|scope| scope.spawn(|| open_connection(plan)).join());
         let Opened { ours, theirs, addresses, route, shares } =
             opened.map_err(|_| "the connection was not made".to_owned())??;
         let (is_tcp, is_stream) =
@@ -73,7 +73,7 @@ impl NetworkLine {
         let server = theirs.map(|theirs| NetworkServer {
             file: File::from(theirs),
             is_stream,
-            answer: pattern(plan.message.get() as usize),
+            answer: answer_pattern(plan.message.get() as usize),
             ended: Arc::clone(&ended),
         });
         let is_real_time = Arc::new(AtomicBool::new(false));
@@ -91,7 +91,7 @@ impl NetworkLine {
                     // It may have the caller's real-time policy; giving that up needs no right.
                     set(Policy::Other, None);
                 }
-                server.serve()
+                server.serve_requests()
             }
         };
         let server = server
@@ -118,7 +118,7 @@ impl NetworkLine {
 
     /// Requests the next message.
     #[inline(always)]
-    pub fn send(&mut self) -> Result<(), NoMessage> {
+    pub(crate) fn send_request(&mut self) -> Result<(), NoMessage> {
         self.number += 1;
         let request = self.number.to_ne_bytes();
         loop {
@@ -136,7 +136,7 @@ impl NetworkLine {
 
     /// Waits for the complete requested message.
     #[inline(always)]
-    pub fn receive(
+    pub fn receive_message(
         &mut self,
         message: &mut [u8],
         is_stopped: impl Fn() -> bool,
@@ -195,15 +195,15 @@ impl NetworkLine {
     }
 
     /// Frames of a veth pair so far: those of which `shares` know, and as both devices count them.
-    pub(crate) fn frames(&self) -> Option<(u64, Result<u64, String>)> {
+    pub(crate) fn frame_counts(&self) -> Option<(u64, Result<u64, String>)> {
         let (shares, route) = (self.shares.as_ref()?, self.route.as_ref()?);
-        let seen = || shares.until(0).frames;
+        let frames_seen = || shares.totals_at(0).frames;
         let counted = || {
-            let mut before = seen();
+            let mut before = frames_seen();
             loop {
-                let counted = route.frames()?.map_err(|why| format!("/proc/net/dev: {why}"));
+                let counted = route.sent_frames()?.map_err(|why| format!("/proc/net/dev: {why}"));
                 // None was sent between the two.
-                if std::mem::replace(&mut before, seen()) == before {
+                if std::mem::replace(&mut before, frames_seen()) == before {
                     return Some((before, counted));
                 }
             }
@@ -213,20 +213,21 @@ impl NetworkLine {
 
     /// The network's time on all CPUs so far.
     #[inline(always)]
-    pub(crate) fn taken(&self, now: i64) -> Option<NetworkTime> {
-        self.shares.as_ref().map(|shares| shares.until(now))
+    pub(crate) fn network_time(&self, now: i64) -> Option<NetworkTime> {
+        self.shares.as_ref().map(|shares| shares.totals_at(now))
     }
 
-    pub fn table(&self, plan: &NetioPlan) -> Table {
+    pub(crate) fn connection_table(&self, plan: &NetioPlan) -> Table {
         let transport = match plan.transport {
             Transport::Tcp => "TCP",
             Transport::Udp => "UDP",
             Transport::Unix => "Unix stream socket",
         };
         let [ours, theirs] = self.addresses.clone();
-        let by = if self.route.is_some() { &plan.interface } else { "" };
+        let shown_interface = if self.route.is_some() { &plan.interface } else { "" };
         let bytes = plan.message.get().into();
-        let row: Vec<Cell> = vec![transport.into(), ours.into(), theirs.into(), by.into(), bytes];
+        let row: Vec<Cell> =
+            vec![transport.into(), ours.into(), theirs.into(), shown_interface.into(), bytes];
         let columns = ["transport", "task", "server", "interface"].map(|name| (name, ""));
         let columns = columns.into_iter().chain([("message", "bytes")]);
         Table {
@@ -267,7 +268,7 @@ struct Opened {
     shares: Option<NetworkShares>,
 }
 
-fn opened(plan: &NetioPlan) -> Result<Opened, String> {
+fn open_connection(plan: &NetioPlan) -> Result<Opened, String> {
     if plan.transport == Transport::Unix {
         let describe = |why| format!("a pair of Unix sockets: {why}");
         let (ours, theirs) = UnixStream::pair().map_err(describe)?;
@@ -276,14 +277,14 @@ fn opened(plan: &NetioPlan) -> Result<Opened, String> {
         let (ours, theirs) = (ours.into(), Some(theirs.into()));
         return Ok(Opened { ours, theirs, addresses, route: None, shares: None });
     }
-    let route = Route::of(plan)?;
+    let route = Route::from_plan(plan)?;
     let (ours, theirs, addresses) = match (plan.is_elsewhere(), plan.transport) {
-        (true, _) => elsewhere(plan)?,
-        (_, Transport::Tcp) => tcp(plan.port, &route)?,
-        _ => udp(plan.port, &route)?,
+        (true, _) => connect_elsewhere(plan)?,
+        (_, Transport::Tcp) => connect_tcp(plan.port, &route)?,
+        _ => connect_udp(plan.port, &route)?,
     };
     let shares = plan.shares.then(|| {
-        let ends = route.ends().map_err(|why| format!("{}: {why}", plan.interface))?;
+        let ends = route.network_ends().map_err(|why| format!("{}: {why}", plan.interface))?;
         NetworkShares::start(ends).map_err(|why| format!("`shares`: {why}"))
     });
     Ok(Opened { ours, theirs, addresses, shares: shares.transpose()?, route: Some(route) })
@@ -292,7 +293,7 @@ fn opened(plan: &NetioPlan) -> Result<Opened, String> {
 type Ends = (OwnedFd, Option<OwnedFd>, [String; 2]);
 
 /// A connection with a server that punctual did not start, by a named interface alone.
-fn elsewhere(plan: &NetioPlan) -> Result<Ends, String> {
+fn connect_elsewhere(plan: &NetioPlan) -> Result<Ends, String> {
     let server = plan.server.as_deref().unwrap_or_default();
     let describe = |why: io::Error| {
         let help = match why.raw_os_error() {
@@ -306,7 +307,7 @@ fn elsewhere(plan: &NetioPlan) -> Result<Ends, String> {
     let to = server.parse().map_err(|_| describe(ErrorKind::InvalidInput.into()))?;
     let is_tcp = plan.transport == Transport::Tcp;
     let kind = if is_tcp { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
-    let ours = route::connected(kind, &plan.interface, to).map_err(describe)?;
+    let ours = route::connect_socket(kind, &plan.interface, to).map_err(describe)?;
     let (ours, address) = if is_tcp {
         let ours = TcpStream::from(ours);
         ours.set_nodelay(true).map_err(describe)?;
@@ -337,12 +338,12 @@ fn no_port(port: u16, what: &str, route: &Route, why: &io::Error) -> String {
     format!("{what} port {port} of {}: {why}{help}", route.server)
 }
 
-fn tcp(port: u16, route: &Route) -> Result<Ends, String> {
+fn connect_tcp(port: u16, route: &Route) -> Result<Ends, String> {
     let describe = |why: io::Error| no_port(port, "TCP", route, &why);
-    route.enter(1).map_err(describe)?;
+    route.enter_namespace(1).map_err(describe)?;
     let listener = TcpListener::bind((route.server, port)).map_err(describe)?;
     let address = listener.local_addr().map_err(describe)?;
-    route.enter(0).map_err(describe)?;
+    route.enter_namespace(0).map_err(describe)?;
     let ours = TcpStream::connect(address).map_err(describe)?;
     let our_address = ours.local_addr().map_err(describe)?;
     // Another local program may have connected first.
@@ -359,11 +360,11 @@ fn tcp(port: u16, route: &Route) -> Result<Ends, String> {
     Ok((ours.into(), Some(theirs.into()), [our_address.to_string(), address.to_string()]))
 }
 
-fn udp(port: u16, route: &Route) -> Result<Ends, String> {
+fn connect_udp(port: u16, route: &Route) -> Result<Ends, String> {
     let describe = |why: io::Error| no_port(port, "UDP", route, &why);
-    route.enter(1).map_err(describe)?;
+    route.enter_namespace(1).map_err(describe)?;
     let theirs = UdpSocket::bind((route.server, port)).map_err(describe)?;
-    route.enter(0).map_err(describe)?;
+    route.enter_namespace(0).map_err(describe)?;
     let ours = UdpSocket::bind((route.task, 0)).map_err(describe)?;
     let (our_address, address) =
         (ours.local_addr().map_err(describe)?, theirs.local_addr().map_err(describe)?);
@@ -376,7 +377,7 @@ fn udp(port: u16, route: &Route) -> Result<Ends, String> {
 }
 
 /// The content of every answer after its number.
-pub fn pattern(length: usize) -> Vec<u8> {
+pub(crate) fn answer_pattern(length: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1du64;
     let mut next = || {
         state =
@@ -387,7 +388,7 @@ pub fn pattern(length: usize) -> Vec<u8> {
 }
 
 /// Puts the number of a request at the beginning of its answer.
-pub fn number(answer: &mut [u8], number: u64) {
+pub(crate) fn number_answer(answer: &mut [u8], number: u64) {
     answer.iter_mut().zip(number.to_ne_bytes()).for_each(|(place, byte)| *place = byte);
 }
 
@@ -404,18 +405,18 @@ struct NetworkServer {
 
 impl NetworkServer {
     /// Answers until the task has ended; returns the number of answers.
-    fn serve(mut self) -> u64 {
+    fn serve_requests(mut self) -> u64 {
         let mut answered = 0;
         let mut request = [0; REQUEST];
         loop {
-            let asked = if self.is_stream {
+            let request_read = if self.is_stream {
                 self.file.read_exact(&mut request).map(|()| true)
             } else {
                 self.file.read(&mut request).map(|bytes| bytes == REQUEST)
             };
-            let done = match asked {
+            let done = match request_read {
                 Ok(true) => {
-                    number(&mut self.answer, u64::from_ne_bytes(request));
+                    number_answer(&mut self.answer, u64::from_ne_bytes(request));
                     if self.is_stream {
                         self.file.write_all(&self.answer)
                     } else {
@@ -454,11 +455,11 @@ mod tests {
             };
             let mut line = NetworkLine::open(&plan).unwrap();
             let mut bytes = vec![0; message];
-            let mut expected = pattern(message);
+            let mut expected = answer_pattern(message);
             for round in 1..=5 {
-                line.send().unwrap();
-                line.receive(&mut bytes, || false).unwrap();
-                number(&mut expected, round);
+                line.send_request().unwrap();
+                line.receive_message(&mut bytes, || false).unwrap();
+                number_answer(&mut expected, round);
                 assert!(bytes == expected, "{transport:?} {message}");
             }
             assert_eq!((line.sent, line.received), (40, 5 * message as u64));

@@ -6,8 +6,8 @@
 
 use punctual_plan::kinds::NetioPlan;
 use punctual_record::network::NetworkEnd;
-use punctual_sys::check;
-use punctual_sys::descriptor::made;
+use punctual_sys::check_result;
+use punctual_sys::descriptor::own_descriptor;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -43,15 +43,15 @@ pub struct Route {
 impl Route {
     /// Makes the way of a plan. A thread that calls this for a veth pair is of another network
     /// namespace from then on.
-    pub fn of(plan: &NetioPlan) -> Result<Route, String> {
-        let here = |interface: &str| Route {
+    pub fn from_plan(plan: &NetioPlan) -> Result<Route, String> {
+        let local_route = |interface: &str| Route {
             task: Ipv4Addr::LOCALHOST,
             server: Ipv4Addr::LOCALHOST,
             spaces: None,
             interface: interface.to_owned(),
         };
         match plan.interface.as_str() {
-            "veth" => veth().map_err(|why| {
+            "veth" => create_veth().map_err(|why| {
                 let help = match why.kind() {
                     io::ErrorKind::PermissionDenied => ": it needs CAP_SYS_ADMIN (root)",
                     io::ErrorKind::Unsupported => ": the kernel has no veth (modprobe veth)",
@@ -59,25 +59,25 @@ impl Route {
                 };
                 format!("a veth pair in network namespaces of its own: {why}{help}")
             }),
-            name => Ok(here(name)),
+            name => Ok(local_route(name)),
         }
     }
 
     /// The calling thread makes sockets at this end from now on: 0, of the task; 1, of the server.
-    pub fn enter(&self, end: usize) -> io::Result<()> {
+    pub(crate) fn enter_namespace(&self, end: usize) -> io::Result<()> {
         let Some(space) = self.spaces.as_ref().and_then(|spaces| spaces.get(end)) else {
             return Ok(());
         };
         // SAFETY: takes a descriptor that is open and a number.
-        check(unsafe { libc::setns(space.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+        check_result(unsafe { libc::setns(space.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
     }
 
     /// The interfaces whose driver sends.
-    pub fn ends(&self) -> io::Result<[NetworkEnd; 2]> {
+    pub(crate) fn network_ends(&self) -> io::Result<[NetworkEnd; 2]> {
         let mut ends = [NetworkEnd::default(); 2];
-        let each = ends.iter_mut().take(if self.spaces.is_some() { 2 } else { 1 });
-        each.enumerate().try_for_each(|(number, end)| {
-            self.enter(number)?;
+        let used_ends = ends.iter_mut().take(if self.spaces.is_some() { 2 } else { 1 });
+        used_ends.enumerate().try_for_each(|(number, end)| {
+            self.enter_namespace(number)?;
             let space = std::fs::metadata(SPACE)?.ino() as u32;
             *end = NetworkEnd { index: index(&self.interface)?, space };
             Ok::<(), io::Error>(())
@@ -87,10 +87,10 @@ impl Route {
 
     /// The frames that both ends of a veth pair have sent, by /proc/net/dev; `None` if this is
     /// none. Changes the calling thread's namespace.
-    pub fn frames(&self) -> Option<io::Result<u64>> {
+    pub(crate) fn sent_frames(&self) -> Option<io::Result<u64>> {
         self.spaces.as_ref()?;
         let sent = |end| {
-            self.enter(end)?;
+            self.enter_namespace(end)?;
             let text = std::fs::read_to_string("/proc/thread-self/net/dev")?;
             let line = text.lines().find_map(|line| {
                 line.trim_start().strip_prefix(&self.interface)?.strip_prefix(':')
@@ -115,30 +115,30 @@ fn index(interface: &str) -> io::Result<u32> {
 /// The calling thread is alone in a new network namespace.
 fn new_space() -> io::Result<File> {
     // SAFETY: takes a number.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+    check_result(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
     File::open(SPACE)
 }
 
-fn veth() -> io::Result<Route> {
+fn create_veth() -> io::Result<Route> {
     let spaces = [new_space()?, new_space()?];
     let peer_space = spaces[0].as_raw_fd().to_ne_bytes();
-    let name = attribute(IFLA_IFNAME, format!("{END}\0").as_bytes());
-    let peer = [vec![0; 16], name.clone(), attribute(IFLA_NET_NS_FD, &peer_space)].concat();
-    let data = attribute(IFLA_INFO_DATA, &attribute(VETH_INFO_PEER, &peer));
-    let info = [attribute(IFLA_INFO_KIND, b"veth\0"), data].concat();
+    let name = encode_attribute(IFLA_IFNAME, format!("{END}\0").as_bytes());
+    let peer = [vec![0; 16], name.clone(), encode_attribute(IFLA_NET_NS_FD, &peer_space)].concat();
+    let data = encode_attribute(IFLA_INFO_DATA, &encode_attribute(VETH_INFO_PEER, &peer));
+    let info = [encode_attribute(IFLA_INFO_KIND, b"veth\0"), data].concat();
     // `struct ifinfomsg` of zeroes: a new link.
-    new_link(&[vec![0; 16], name, attribute(IFLA_LINKINFO, &info)].concat())?;
+    new_link(&[vec![0; 16], name, encode_attribute(IFLA_LINKINFO, &info)].concat())?;
     let route =
         Route { task: TASK, server: SERVER, spaces: Some(spaces), interface: END.to_owned() };
     for (end, address) in [(1, SERVER), (0, TASK)] {
-        route.enter(end)?;
-        raise(END, address)?;
+        route.enter_namespace(end)?;
+        raise_interface(END, address)?;
     }
     Ok(route)
 }
 
 /// `struct nlattr` with its content, padded.
-fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
+fn encode_attribute(kind: u16, content: &[u8]) -> Vec<u8> {
     let mut bytes = ((content.len() + 4) as u16).to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(content);
@@ -150,7 +150,8 @@ fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
 fn new_link(content: &[u8]) -> io::Result<()> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
     // SAFETY: takes numbers alone, and makes a descriptor.
-    let socket = unsafe { made(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE)) }?;
+    let socket =
+        unsafe { own_descriptor(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE)) }?;
     let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
     let mut bytes = ((content.len() + 16) as u32).to_ne_bytes().to_vec();
     bytes.extend(libc::RTM_NEWLINK.to_ne_bytes());
@@ -160,8 +161,10 @@ fn new_link(content: &[u8]) -> io::Result<()> {
     let mut answer = [0u8; 4096];
     // SAFETY: the bytes are as long as stated.
     let length = unsafe {
-        check(libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) as i64)?;
-        check(libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) as i64)?
+        check_result(libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) as i64)?;
+        check_result(
+            libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) as i64
+        )?
     };
     // `struct nlmsghdr`, then `struct nlmsgerr` with the negative errno.
     let errno = answer[..length as usize].get(16..20).and_then(|word| word.first_chunk::<4>());
@@ -174,8 +177,8 @@ fn new_link(content: &[u8]) -> io::Result<()> {
 }
 
 /// Gives an interface its address in a network of 30 bits and switches it on (netdevice(7)).
-fn raise(interface: &str, address: Ipv4Addr) -> io::Result<()> {
-    let socket = socket(libc::SOCK_DGRAM)?;
+fn raise_interface(interface: &str, address: Ipv4Addr) -> io::Result<()> {
+    let socket = open_socket(libc::SOCK_DGRAM)?;
     let set = |request, fill: &dyn Fn(&mut libc::ifreq)| {
         // SAFETY: integers and arrays alone; zeroes are valid.
         let mut wanted: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -183,27 +186,27 @@ fn raise(interface: &str, address: Ipv4Addr) -> io::Result<()> {
         name.for_each(|(to, byte)| *to = byte as libc::c_char);
         fill(&mut wanted);
         // SAFETY: the structure is that of these requests, and longer-lived than the call.
-        check(unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut wanted) })
+        check_result(unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw mut wanted) })
     };
-    let of = |address: Ipv4Addr| {
+    let fill_address = |address: Ipv4Addr| {
         move |wanted: &mut libc::ifreq| {
             let place = (&raw mut wanted.ifr_ifru.ifru_addr).cast::<libc::sockaddr_in>();
             // SAFETY: both are addresses of 16 bytes; it may be less aligned than its new type.
-            unsafe { place.write_unaligned(raw(SocketAddrV4::new(address, 0))) };
+            unsafe { place.write_unaligned(to_sockaddr(SocketAddrV4::new(address, 0))) };
         }
     };
-    set(libc::SIOCSIFADDR, &of(address))?;
-    set(libc::SIOCSIFNETMASK, &of(Ipv4Addr::new(255, 255, 255, 252)))?;
+    set(libc::SIOCSIFADDR, &fill_address(address))?;
+    set(libc::SIOCSIFNETMASK, &fill_address(Ipv4Addr::new(255, 255, 255, 252)))?;
     set(libc::SIOCSIFFLAGS, &|wanted| wanted.ifr_ifru.ifru_flags = libc::IFF_UP as i16)?;
     Ok(())
 }
 
-fn socket(kind: libc::c_int) -> io::Result<OwnedFd> {
+fn open_socket(kind: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers alone, and makes a descriptor.
-    unsafe { made(libc::socket(libc::AF_INET, kind | libc::SOCK_CLOEXEC, 0)) }
+    unsafe { own_descriptor(libc::socket(libc::AF_INET, kind | libc::SOCK_CLOEXEC, 0)) }
 }
 
-fn raw(address: SocketAddrV4) -> libc::sockaddr_in {
+fn to_sockaddr(address: SocketAddrV4) -> libc::sockaddr_in {
     // SAFETY: integers alone; zeroes are valid.
     let mut raw: libc::sockaddr_in = unsafe { std::mem::zeroed() };
     raw.sin_family = libc::AF_INET as libc::sa_family_t;
@@ -214,17 +217,17 @@ fn raw(address: SocketAddrV4) -> libc::sockaddr_in {
 
 /// A socket of this kind that sends and receives by this interface alone, connected within a few
 /// seconds.
-pub(super) fn connected(
+pub(super) fn connect_socket(
     kind: libc::c_int,
     interface: &str,
     to: SocketAddrV4,
 ) -> io::Result<OwnedFd> {
     let limit = libc::timeval { tv_sec: 5, tv_usec: 0 };
-    let (socket, to) = (socket(kind)?, raw(to));
+    let (socket, to) = (open_socket(kind)?, to_sockaddr(to));
     let set = |option, value: *const libc::c_void, length| {
         let length = length as libc::socklen_t;
         // SAFETY: the value is as long as stated.
-        check(unsafe {
+        check_result(unsafe {
             libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, value, length)
         })
     };
@@ -232,7 +235,7 @@ pub(super) fn connected(
     set(libc::SO_SNDTIMEO, (&raw const limit).cast(), size_of_val(&limit))?;
     let length = size_of_val(&to) as libc::socklen_t;
     // SAFETY: an address of the stated length.
-    check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const to).cast(), length) })?;
+    check_result(unsafe { libc::connect(socket.as_raw_fd(), (&raw const to).cast(), length) })?;
     Ok(socket)
 }
 
@@ -242,6 +245,6 @@ mod tests {
 
     #[test]
     fn attributes_have_their_length_and_are_padded() {
-        assert_eq!(attribute(3, b"ab\0"), [&[7, 0, 3, 0][..], b"ab\0\0"].concat());
+        assert_eq!(encode_attribute(3, b"ab\0"), [&[7, 0, 3, 0][..], b"ab\0\0"].concat());
     }
 }

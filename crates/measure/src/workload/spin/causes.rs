@@ -34,7 +34,7 @@ impl GapCause {
         GapCause::Unknown,
     ];
 
-    pub fn words(self) -> &'static str {
+    pub fn to_words(self) -> &'static str {
         match self {
             GapCause::Task => "another task",
             GapCause::Softirq => CauseKind::Softirq.words(),
@@ -84,11 +84,11 @@ pub struct CausesCounts {
 impl CausesCounts {
     /// An upper bound of the switches away from the spinning thread: each return takes another
     /// switch.
-    pub(crate) fn departures(self) -> u64 {
+    pub(crate) fn departures_max(self) -> u64 {
         self.switches.div_ceil(2)
     }
     /// The cause of the gap with these counts.
-    pub fn cause(self) -> GapCause {
+    pub(crate) fn gap_cause(self) -> GapCause {
         match self {
             CausesCounts { switches: 1.., .. } => GapCause::Task,
             CausesCounts { softirqs: 1.., .. } => GapCause::Softirq,
@@ -108,7 +108,7 @@ impl CausesCounts {
 
 /// The counts between two readings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CountDeltas {
+pub(crate) struct CountDeltas {
     pub counts: CausesCounts,
     /// The CPU time of each cause, if the kernel reports it.
     pub served: Option<ServedGaps>,
@@ -122,10 +122,10 @@ impl CountDeltas {
     /// The parts of a gap, in the order of [`GapCause::ALL`]; they add up to its length. Time
     /// without any event of the operating system was taken from outside, even if an interrupt
     /// follows in the same gap: a tick that was due meanwhile always does.
-    pub fn parts(self, length: i64) -> [i64; GapCause::ALL.len()] {
+    pub(crate) fn split_gap(self, length: i64) -> [i64; GapCause::ALL.len()] {
         let mut parts = [0; GapCause::ALL.len()];
         let Some(served) = self.served else {
-            parts[self.counts.cause() as usize] = length;
+            parts[self.counts.gap_cause() as usize] = length;
             return parts;
         };
         let mut left = length;
@@ -140,20 +140,20 @@ impl CountDeltas {
         }
         let CausesCounts { switches, softirqs, interrupts, nmis } = self.counts;
         let entered = (switches + softirqs + interrupts + nmis).min(1_000) as i64;
-        let whose =
-            if left <= ENTERING * entered { self.counts.cause() } else { GapCause::Observer };
-        parts[whose as usize] += left;
+        let rest_cause =
+            if left <= ENTERING * entered { self.counts.gap_cause() } else { GapCause::Observer };
+        parts[rest_cause as usize] += left;
         parts
     }
 }
 
-pub fn largest(parts: &[i64; GapCause::ALL.len()]) -> GapCause {
-    let most = GapCause::ALL.into_iter().max_by_key(|cause| parts[*cause as usize]);
-    most.unwrap_or(GapCause::Unknown)
+pub fn largest_part(parts: &[i64; GapCause::ALL.len()]) -> GapCause {
+    let largest_cause = GapCause::ALL.into_iter().max_by_key(|cause| parts[*cause as usize]);
+    largest_cause.unwrap_or(GapCause::Unknown)
 }
 
 /// Steal time of a CPU so far, from /proc/stat, in steps of a tick (proc_stat(5)).
-pub fn stolen(cpu: usize) -> Option<Nanos> {
+pub fn read_steal(cpu: usize) -> Option<Nanos> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let name = format!("cpu{cpu}");
     let line = text.lines().find(|line| line.split(' ').next() == Some(&name))?;
@@ -176,24 +176,24 @@ pub struct CpuCounters {
 impl CpuCounters {
     /// Opens them for the single CPU of a thread. The error is why gaps cannot be attributed.
     pub fn open(cpus: &CpuSet) -> Result<CpuCounters, String> {
-        let cpu = cpus.first().filter(|_| cpus.len() == 1);
+        let cpu = cpus.first_cpu().filter(|_| cpus.len() == 1);
         let cpu =
             cpu.ok_or("the thread may run on several CPUs: measure with `threads = \"per-cpu\"`")?;
-        let (group, places) = TracepointGroup::tracepoints(&EVENTS, Whom::Cpu(cpu as u32))?;
-        let mut known = [None; GROUP_MAX];
-        known.iter_mut().zip(places).for_each(|(known, place)| *known = Some(place));
+        let (group, places) = TracepointGroup::open_tracepoints(&EVENTS, Whom::Cpu(cpu as u32))?;
+        let mut known_places = [None; GROUP_MAX];
+        known_places.iter_mut().zip(places).for_each(|(known, place)| *known = Some(place));
         group.enable();
         let last = group.read();
-        let gaps =
-            ThreadGaps::start(cpu as u32, attributes::tid() as u32).map_err(|why| why.to_string());
-        let served = gaps.as_ref().map(ThreadGaps::served).unwrap_or_default();
-        Ok(CpuCounters { group, gaps, served, places: known, last })
+        let gaps = ThreadGaps::start(cpu as u32, attributes::thread_id() as u32)
+            .map_err(|why| why.to_string());
+        let served = gaps.as_ref().map(ThreadGaps::served_gaps).unwrap_or_default();
+        Ok(CpuCounters { group, gaps, served, places: known_places, last })
     }
 
     /// The counts since the last call. A system call; no allocation.
-    pub fn since(&mut self) -> CountDeltas {
+    pub(crate) fn read_deltas(&mut self) -> CountDeltas {
         let served = self.gaps.as_ref().ok().map(|gaps| {
-            let now = gaps.served();
+            let now = gaps.served_gaps();
             let since = now - self.served;
             self.served = now;
             since
@@ -201,12 +201,12 @@ impl CpuCounters {
         let now = self.group.read();
         let mut counts = CausesCounts::default();
         for ((now, last), place) in now.iter().zip(&self.last).zip(&self.places) {
-            let more = now.saturating_sub(*last);
+            let new_events = now.saturating_sub(*last);
             match place {
-                Some(SWITCH) => counts.switches += more,
-                Some(SOFTIRQ) => counts.softirqs += more,
-                Some(NMI) => counts.nmis += more,
-                Some(_) => counts.interrupts += more,
+                Some(SWITCH) => counts.switches += new_events,
+                Some(SOFTIRQ) => counts.softirqs += new_events,
+                Some(NMI) => counts.nmis += new_events,
+                Some(_) => counts.interrupts += new_events,
                 None => {}
             }
         }
@@ -229,7 +229,7 @@ const UNTRACED: [&str; 13] =
 
 /// Interrupts of a CPU so far, from /proc/interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Handled {
+pub(crate) struct Handled {
     /// All rows whose interrupts have a tracepoint at their entry ([`EVENTS`]).
     pub sure: u64,
     /// The surplus of handlers of shared interrupts.
@@ -240,20 +240,21 @@ pub struct Handled {
 }
 
 impl Handled {
-    pub fn of(cpu: usize) -> Result<Handled, String> {
+    pub(crate) fn read_for_cpu(cpu: usize) -> Result<Handled, String> {
         let text = std::fs::read_to_string("/proc/interrupts")
             .map_err(|why| format!("/proc/interrupts: {why}"))?;
-        column(&text, cpu).ok_or_else(|| format!("/proc/interrupts has no column for CPU {cpu}"))
+        parse_column(&text, cpu)
+            .ok_or_else(|| format!("/proc/interrupts has no column for CPU {cpu}"))
     }
     /// The interrupts since an earlier reading.
-    pub fn since(self, earlier: Handled) -> Handled {
+    pub(crate) fn subtract(self, earlier: Handled) -> Handled {
         let shootdowns = self.shootdowns.saturating_sub(earlier.shootdowns);
         let shared = self.shared.saturating_sub(earlier.shared);
         Handled { sure: self.sure.saturating_sub(earlier.sure), shared, shootdowns }
     }
 }
 
-fn column(text: &str, cpu: usize) -> Option<Handled> {
+fn parse_column(text: &str, cpu: usize) -> Option<Handled> {
     let mut lines = text.lines();
     let name = format!("CPU{cpu}");
     let place = lines.next()?.split_ascii_whitespace().position(|word| word == name)?;
@@ -287,9 +288,9 @@ mod tests {
         let counts = CausesCounts { softirqs: 1, interrupts: 1, ..CausesCounts::default() };
         let of = |length, interrupt, softirq, task| {
             let served = Some(ServedGaps { interrupt, softirq, task });
-            let parts = CountDeltas { counts, served }.parts(length);
+            let parts = CountDeltas { counts, served }.split_gap(length);
             assert_eq!(parts.iter().sum::<i64>(), length, "{parts:?}");
-            (parts, largest(&parts))
+            (parts, largest_part(&parts))
         };
         // 4.2 ms in which the vCPU did not run, and the tick that was due meanwhile.
         let (parts, cause) = of(4_200_000, 6_000, 9_000, 0);
@@ -301,14 +302,14 @@ mod tests {
         assert_eq!(of(900_000, 5_000, 890_000, 0).1, GapCause::Softirq);
         // The kernel's timestamps may begin before the gap does: no part is longer than the gap.
         assert_eq!(of(5_000, 6_000, 0, 0).0, [0, 0, 5_000, 0, 0]);
-        let undivided = CountDeltas { counts, served: None }.parts(4_200_000);
-        assert_eq!(largest(&undivided), GapCause::Softirq);
+        let undivided = CountDeltas { counts, served: None }.split_gap(4_200_000);
+        assert_eq!(largest_part(&undivided), GapCause::Softirq);
     }
 
     #[test]
     fn the_deepest_cause_names_the_gap() {
         let counts = |switches, softirqs, interrupts| {
-            CausesCounts { switches, softirqs, interrupts, nmis: 0 }.cause()
+            CausesCounts { switches, softirqs, interrupts, nmis: 0 }.gap_cause()
         };
         assert_eq!(counts(2, 1, 1), GapCause::Task);
         assert_eq!(counts(0, 1, 1), GapCause::Softirq);
@@ -323,7 +324,7 @@ mod tests {
                     polls\nTLB: 5 6 shootdowns\nERR:          3\nNMI: 8 8 NMIs\n 16: 10 20 \
                     IO-APIC 16-fasteoi uhci, ehci\n";
         let handled = |sure, shared, shootdowns| Some(Handled { sure, shared, shootdowns });
-        assert_eq!(column(text, 0), handled(119, 10, 5));
-        assert_eq!((column(text, 2), column(text, 1)), (handled(224, 20, 6), None));
+        assert_eq!(parse_column(text, 0), handled(119, 10, 5));
+        assert_eq!((parse_column(text, 2), parse_column(text, 1)), (handled(224, 20, 6), None));
     }
 }

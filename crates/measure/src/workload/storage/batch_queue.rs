@@ -50,7 +50,7 @@ pub(crate) fn batch_queue(record: usize, batch: usize) -> (BatchProducer, BatchC
 impl BatchProducer {
     /// Adds a record. Returns whether a batch is now full and the writer must be woken.
     #[inline(always)]
-    pub fn put(&mut self, record: &[u8]) -> bool {
+    pub fn add_record(&mut self, record: &[u8]) -> bool {
         let filled = self.shared.filled.load(Ordering::Relaxed);
         if filled - self.shared.emptied.load(Ordering::Acquire) == BATCHES {
             self.dropped += 1;
@@ -85,7 +85,7 @@ impl BatchConsumer {
             return None;
         }
         // SAFETY: this batch is filled and not yet emptied: it is the writer's.
-        let result = write(unsafe { &*self.0.batches[emptied % BATCHES].get() }.bytes());
+        let result = write(unsafe { &*self.0.batches[emptied % BATCHES].get() }.as_bytes());
         self.0.emptied.store(emptied + 1, Ordering::Release);
         Some(result)
     }
@@ -103,18 +103,18 @@ mod tests {
     #[test]
     fn batches_arrive_complete_in_order_or_are_counted_as_dropped() {
         let (mut queue, consumer) = batch_queue(2, 3);
-        let full: Vec<bool> = (0..6u8).map(|number| queue.put(&[number, number])).collect();
+        let full: Vec<bool> = (0..6u8).map(|number| queue.add_record(&[number, number])).collect();
         assert_eq!(full, [false, false, true, false, false, true]);
         assert_eq!(consumer.next(<[u8]>::to_vec), Some(vec![0, 0, 1, 1, 2, 2]));
         assert_eq!(consumer.next(<[u8]>::to_vec), Some(vec![3, 3, 4, 4, 5, 5]));
         assert_eq!(consumer.next(<[u8]>::to_vec), None);
         for _ in 0..3 * BATCHES + 4 {
-            queue.put(&[9, 9]);
+            queue.add_record(&[9, 9]);
         }
         assert_eq!(queue.dropped, 4);
         assert!(!consumer.is_closed());
         consumer.next(|_| ());
-        queue.put(&[7, 7]);
+        queue.add_record(&[7, 7]);
         assert_eq!(queue.close(), 1);
         assert!(consumer.is_closed());
     }
@@ -139,7 +139,7 @@ mod tests {
         let mut expected = 0;
         for number in 0..4_000u64 {
             let before = queue.dropped;
-            queue.put(&number.to_ne_bytes());
+            queue.add_record(&number.to_ne_bytes());
             expected += if queue.dropped == before { number } else { 0 };
         }
         // An incomplete batch stays with the producer.

@@ -4,7 +4,7 @@
 use crate::workload::io_uring::Uring;
 use crate::workload::measurement_loop::LoopClock;
 use punctual_plan::kinds::{Forcing, StorageMode, StoragePlan};
-use punctual_sys::check;
+use punctual_sys::check_result;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +18,7 @@ const ALIGNMENT: usize = 4096;
 
 /// A file without a name: from open(2) with O_TMPFILE or, if the file system does not support it,
 /// unlinked immediately.
-pub fn unnamed(directory: &Path) -> io::Result<File> {
+pub(crate) fn open_unnamed(directory: &Path) -> io::Result<File> {
     let options = || {
         let mut options = File::options();
         options.read(true).write(true).mode(0o600);
@@ -113,7 +113,7 @@ impl RecordFile {
             .map_err(|why| why.to_string())?;
         let flags = flags | libc::O_WRONLY | libc::O_CLOEXEC;
         let limit = plan.file_max.get();
-        allowed(limit)?;
+        check_size_limit(limit)?;
         Ok(RecordFile {
             file,
             path,
@@ -131,7 +131,7 @@ impl RecordFile {
     }
 
     /// The tracepoints of the calls for one record, each once.
-    pub fn calls(&self) -> &'static [&'static str] {
+    pub fn call_names(&self) -> &'static [&'static str] {
         match self.force {
             Force::Nothing => &["pwrite64"],
             Force::Fsync => &["pwrite64", "fsync"],
@@ -143,7 +143,7 @@ impl RecordFile {
     }
 
     /// The file's size, by fstat(2).
-    pub fn size(&self) -> io::Result<u64> {
+    pub fn file_size(&self) -> io::Result<u64> {
         self.file.metadata().map(|metadata| metadata.len())
     }
 
@@ -164,11 +164,11 @@ impl RecordFile {
         let fd = unsafe { libc::open(self.path.as_ptr(), self.flags) };
         if fd < 0 {
             self.count.failed += 1;
-            self.count.last = Some((FailedStep::Open, errno()));
+            self.count.last = Some((FailedStep::Open, last_errno()));
             return None;
         }
         let opened = ticks.now();
-        let mut taken = match &mut self.force {
+        let mut write_result = match &mut self.force {
             Force::Uring(uring) => {
                 // SAFETY: the record is readable memory of its length until both are waited for,
                 // below.
@@ -188,8 +188,8 @@ impl RecordFile {
                     as i64
             },
         };
-        if taken < 0 {
-            failed = Some((FailedStep::Write, errno()));
+        if write_result < 0 {
+            failed = Some((FailedStep::Write, last_errno()));
         }
         let written = ticks.now();
         let forced = match &mut self.force {
@@ -205,7 +205,7 @@ impl RecordFile {
             }
             Force::Uring(uring) => {
                 let [write, fsync] = uring.wait_for_both();
-                taken = write.into();
+                write_result = write.into();
                 if write < 0 {
                     failed = Some((FailedStep::Write, -write));
                 } else if fsync < 0 {
@@ -215,21 +215,21 @@ impl RecordFile {
             }
         };
         if forced < 0 {
-            failed = failed.or(Some((FailedStep::Force, errno())));
+            failed = failed.or(Some((FailedStep::Force, last_errno())));
         }
         // Without forcing there is nothing between the two readings, and the second is omitted.
         let safe = if matches!(self.force, Force::Nothing) { written } else { ticks.now() };
         // SAFETY: the descriptor is this function's own.
         if unsafe { libc::close(fd) } < 0 {
-            failed = failed.or(Some((FailedStep::Close, errno())));
+            failed = failed.or(Some((FailedStep::Close, last_errno())));
         }
         let closed = ticks.now();
-        let taken = taken.max(0) as u64;
-        if taken < length {
+        let written_bytes = write_result.max(0) as u64;
+        if written_bytes < length {
             failed = failed.or(Some((FailedStep::Write, 0)));
         }
-        self.count.bytes += taken;
-        self.offset += taken;
+        self.count.bytes += written_bytes;
+        self.offset += written_bytes;
         self.end = self.end.max(self.offset);
         if failed.is_some() {
             self.count.failed += 1;
@@ -250,46 +250,46 @@ impl RecordFile {
         self.write(ticks, record);
         let result = match self.count.last {
             None => Ok(()),
-            Some(last) => Err(words(last)),
+            Some(last) => Err(describe_failure(last)),
         };
-        self.forget();
+        self.reset_counts();
         result
     }
 
-    pub fn forget(&mut self) {
+    pub(crate) fn reset_counts(&mut self) {
         self.count = RecordCounts::default();
     }
 }
 
 /// Checks that no limit on file sizes (RLIMIT_FSIZE) would make records fail.
-fn allowed(file_max: u64) -> Result<(), String> {
+fn check_size_limit(file_max: u64) -> Result<(), String> {
     let mut limit =
         libc::rlimit64 { rlim_cur: libc::RLIM64_INFINITY, rlim_max: libc::RLIM64_INFINITY };
     // SAFETY: the structure is ours and lives through the call.
     unsafe { libc::getrlimit64(libc::RLIMIT_FSIZE, &mut limit) };
-    let most = limit.rlim_cur;
-    if most >= file_max {
+    let size_limit = limit.rlim_cur;
+    if size_limit >= file_max {
         return Ok(());
     }
     Err(format!(
-        "a file may have {most} bytes at most here, less than `file_max`, {file_max}: raise the \
-         limit (ulimit -f), or set a smaller `file_max`"
+        "a file may have {size_limit} bytes at most here, less than `file_max`, {file_max}: raise \
+         the limit (ulimit -f), or set a smaller `file_max`"
     ))
 }
 
-fn errno() -> i32 {
+fn last_errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
 /// The failed step, the reason, and the remedy.
-pub fn words((step, errno): (FailedStep, i32)) -> String {
+pub(crate) fn describe_failure((step, errno): (FailedStep, i32)) -> String {
     let what = match step {
         FailedStep::Open => "open",
         FailedStep::Write => "write",
         FailedStep::Force => "forcing to the disk",
         FailedStep::Close => "close",
     };
-    let why = if errno == 0 {
+    let reason = if errno == 0 {
         "fewer bytes were taken".to_owned()
     } else {
         io::Error::from_raw_os_error(errno).to_string()
@@ -307,7 +307,7 @@ pub fn words((step, errno): (FailedStep, i32)) -> String {
         libc::EROFS => ": choose a `directory` that can be written to",
         _ => "",
     };
-    format!("{what} failed: {why}{help}")
+    format!("{what} failed: {reason}{help}")
 }
 
 /// Memory to write from, aligned for O_DIRECT, all of it touched.
@@ -333,7 +333,7 @@ impl RecordBuffer {
     }
 
     #[inline(always)]
-    pub fn bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.memory[self.begin..self.begin + self.length]
     }
 
@@ -353,15 +353,15 @@ pub(crate) fn written_by_this_thread() -> Result<u64, String> {
 }
 
 /// Checks that a directory is one, so that the message concerns it.
-pub fn opened(directory: &Path) -> Result<File, String> {
-    let shown = directory.display();
+pub(crate) fn open_in_directory(directory: &Path) -> Result<File, String> {
+    let shown_directory = directory.display();
     let name = CString::new(directory.as_os_str().as_bytes())
-        .map_err(|why| format!("directory {shown}: {why}"))?;
+        .map_err(|why| format!("directory {shown_directory}: {why}"))?;
     // SAFETY: the path ends with a NUL.
-    check(unsafe { libc::access(name.as_ptr(), libc::F_OK) }).map_err(|why| {
-        format!("directory {shown}: {why}: make it, or choose another with `directory`")
+    check_result(unsafe { libc::access(name.as_ptr(), libc::F_OK) }).map_err(|why| {
+        format!("directory {shown_directory}: {why}: make it, or choose another with `directory`")
     })?;
-    unnamed(directory).map_err(|why| {
+    open_unnamed(directory).map_err(|why| {
         let help = match why.raw_os_error() {
             Some(libc::EROFS) => "it is read-only: choose another with `directory`",
             Some(libc::ENOSPC | libc::EDQUOT) => {
@@ -370,7 +370,7 @@ pub fn opened(directory: &Path) -> Result<File, String> {
             Some(libc::ENOTDIR) => "give the directory, not a file in it",
             _ => "choose one with `directory` in which you may make files",
         };
-        format!("no file can be made in directory {shown}: {why}: {help}")
+        format!("no file can be made in directory {shown_directory}: {why}: {help}")
     })
 }
 
@@ -382,7 +382,7 @@ mod tests {
 
     fn record_file(mode: StorageMode, forcing: Forcing) -> RecordFile {
         let plan = StoragePlan { mode, forcing, file_max: Bytes(250), ..StoragePlan::default() };
-        RecordFile::new(unnamed(&std::env::temp_dir()).unwrap(), &plan).unwrap()
+        RecordFile::new(open_unnamed(&std::env::temp_dir()).unwrap(), &plan).unwrap()
     }
 
     #[test]
@@ -404,7 +404,7 @@ mod tests {
         }
         let RecordCounts { records, bytes, failed, restarts, .. } = file.count;
         assert_eq!((records, bytes, failed, restarts), (3, 300, 0, 1));
-        assert_eq!((file.end, file.size().unwrap()), (200, 200));
+        assert_eq!((file.end, file.file_size().unwrap()), (200, 200));
         assert_eq!(file.read_last(100).unwrap(), [3; 100]);
     }
 

@@ -29,7 +29,7 @@ pub struct StoragePlace {
 /// The activity of a block device since the system started, for all users
 /// (Documentation/block/stat.rst).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct DeviceCounts {
+pub(crate) struct DeviceCounts {
     pub writes: u64,
     pub bytes: u64,
     /// Since Linux 5.5.
@@ -37,14 +37,17 @@ pub struct DeviceCounts {
 }
 
 impl StoragePlace {
-    pub fn of(file: &File, directory: &Path) -> StoragePlace {
+    pub fn from_file(file: &File, directory: &Path) -> StoragePlace {
         let file_system = mount_of(file).unwrap_or_default();
         let metadata = file.metadata().ok();
-        let own = metadata.map(|metadata| split(metadata.dev()));
+        let own_device = metadata.map(|metadata| split_device(metadata.dev()));
         // Btrfs and others give every file its own device number: then the mounted device is used.
-        let mounted = fs::metadata(&file_system.source).ok().map(|metadata| split(metadata.rdev()));
-        let device =
-            [own, mounted].into_iter().flatten().find(|device| device_counts(*device).is_some());
+        let mounted =
+            fs::metadata(&file_system.source).ok().map(|metadata| split_device(metadata.rdev()));
+        let device = [own_device, mounted]
+            .into_iter()
+            .flatten()
+            .find(|device| device_counts(*device).is_some());
         StoragePlace { directory: directory.to_owned(), file_system, device }
     }
 
@@ -54,9 +57,9 @@ impl StoragePlace {
     }
 
     /// The counts of the device, or why there are none.
-    pub fn counts(&self) -> Result<DeviceCounts, String> {
-        let none = || format!("{} has no block device that counts", self.kind());
-        self.device.and_then(device_counts).ok_or_else(none)
+    pub(crate) fn read_counts(&self) -> Result<DeviceCounts, String> {
+        let no_device = || format!("{} has no block device that counts", self.file_system_kind());
+        self.device.and_then(device_counts).ok_or_else(no_device)
     }
 
     pub(crate) fn counts_file(&self) -> String {
@@ -64,7 +67,7 @@ impl StoragePlace {
     }
 
     /// The type of the file system, for messages.
-    pub fn kind(&self) -> &str {
+    pub(crate) fn file_system_kind(&self) -> &str {
         if self.file_system.kind.is_empty() {
             "an unknown file system"
         } else {
@@ -73,7 +76,7 @@ impl StoragePlace {
     }
 
     /// The description, in one row.
-    pub fn table(&self) -> Table {
+    pub(crate) fn place_table(&self) -> Table {
         let names =
             ["directory", "file system", "mount point", "source", "options", "device number"];
         let device =
@@ -98,7 +101,7 @@ impl StoragePlace {
     }
 }
 
-fn split(device: u64) -> (u32, u32) {
+fn split_device(device: u64) -> (u32, u32) {
     (libc::major(device), libc::minor(device))
 }
 

@@ -34,7 +34,7 @@ impl RunningWriter {
         let body = move || {
             // It may have the caller's real-time policy; giving that up needs no permission.
             let _ = attributes::set_scheduling(0, &Scheduling::new(Policy::Other, None));
-            writer.run(producer)
+            writer.write_batches(producer)
         };
         Ok(RunningWriter { handle: Builder::new().name("writer".into()).spawn(body)? })
     }
@@ -52,7 +52,7 @@ impl RunningWriter {
 }
 
 impl StorageWriter {
-    fn run(mut self, mut producer: Producer) -> Notes {
+    fn write_batches(mut self, mut producer: Producer) -> Notes {
         let before = written_by_this_thread();
         loop {
             // Read first: batches filled before the queue was closed are then visible.
@@ -60,9 +60,14 @@ impl StorageWriter {
             let record_file = &mut self.record_file;
             match self.batches.next(|batch| record_file.write(&Monotonic, batch)) {
                 Some(Some([begin, .., end])) => {
-                    producer.push(Monotonic.ns(begin), Monotonic.ns(end), 0, current_cpu());
+                    producer.push(
+                        Monotonic.reading_to_ns(begin),
+                        Monotonic.reading_to_ns(end),
+                        0,
+                        current_cpu(),
+                    );
                     if end - begin > self.limit {
-                        self.stop.trip(self.series);
+                        self.stop.on_limit_exceeded(self.series);
                     }
                 }
                 // It is included in the count of failures.
@@ -76,10 +81,10 @@ impl StorageWriter {
         // The series ends here; the rest takes time.
         drop(producer);
         let after = written_by_this_thread();
-        let mut notes = report::of(&mut self.record_file, &self.subject, before, after);
+        let mut notes = report::report_file(&mut self.record_file, &self.subject, before, after);
         notes
             .validations
-            .extend(report::calls(&mut self.record_file, &RecordBuffer::new(self.bytes)));
+            .extend(report::validate_calls(&mut self.record_file, &RecordBuffer::new(self.bytes)));
         notes
     }
 }

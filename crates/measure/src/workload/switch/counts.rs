@@ -1,7 +1,7 @@
 //! Compares the ring's own counts with the kernel's, and reports the indirect cost of switches.
 
 use super::shared_memory::SwitchMemory;
-use super::{Leader, SizeLane, now, walks};
+use super::{Leader, SizeLane, monotonic_now, walks};
 use crate::stop::Stop;
 use crate::workload::clock_cost;
 use crate::workload::measurement_loop::Monotonic;
@@ -37,9 +37,10 @@ pub struct SwitchCounts {
     whole: bool,
 }
 
-fn sums(shared_memory: &SwitchMemory) -> (u64, u64) {
-    let sum =
-        |pick: fn(&super::shared_memory::RingTask) -> u64| shared_memory.slots().map(pick).sum();
+fn sum_slots(shared_memory: &SwitchMemory) -> (u64, u64) {
+    let sum = |pick: fn(&super::shared_memory::RingTask) -> u64| {
+        shared_memory.task_slots().map(pick).sum()
+    };
     (
         sum(|slot| slot.parks.load(Ordering::Relaxed)),
         sum(|slot| slot.strays.load(Ordering::Relaxed)),
@@ -55,24 +56,24 @@ impl SwitchCounts {
         }
     }
     /// Starts counting.
-    pub fn begin(&mut self, shared_memory: &SwitchMemory) {
+    pub(crate) fn begin_counting(&mut self, shared_memory: &SwitchMemory) {
         (self.rounds, self.spare, self.rests) = (0, 0, 0);
-        (self.parks, self.strays) = sums(shared_memory);
-        self.own_strays = shared_memory.slot(0).strays.load(Ordering::Relaxed);
+        (self.parks, self.strays) = sum_slots(shared_memory);
+        self.own_strays = shared_memory.task_slot(0).strays.load(Ordering::Relaxed);
         self.before
             .iter_mut()
-            .zip(shared_memory.slots())
-            .for_each(|(count, slot)| *count = slot.counted());
+            .zip(shared_memory.task_slots())
+            .for_each(|(count, slot)| *count = slot.switch_counts());
     }
-    pub fn end(&mut self, shared_memory: &SwitchMemory) {
-        let (parks, strays) = sums(shared_memory);
+    pub(crate) fn end_counting(&mut self, shared_memory: &SwitchMemory) {
+        let (parks, strays) = sum_slots(shared_memory);
         (self.parks, self.strays) = (parks - self.parks, strays - self.strays);
-        let own = shared_memory.slot(0).strays.load(Ordering::Relaxed);
-        self.own_strays = own - self.own_strays;
+        let leader_strays = shared_memory.task_slot(0).strays.load(Ordering::Relaxed);
+        self.own_strays = leader_strays - self.own_strays;
         self.after
             .iter_mut()
-            .zip(shared_memory.slots())
-            .for_each(|(count, slot)| *count = slot.counted());
+            .zip(shared_memory.task_slots())
+            .for_each(|(count, slot)| *count = slot.switch_counts());
         self.whole = true;
     }
     /// How often the leader yielded its CPU if tasks wait by yielding: once for each turn, and once
@@ -86,19 +87,19 @@ impl SwitchCounts {
     }
     /// The kernel's counts, voluntary and involuntary, of all tasks together and of the leader
     /// alone.
-    fn counted(&self) -> Option<[(u64, u64); 2]> {
+    fn kernel_counts(&self) -> Option<[(u64, u64); 2]> {
         let pairs = self
             .before
             .iter()
             .zip(&self.after)
             .map(|(b, a)| (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1)));
-        let each: Vec<(u64, u64)> = pairs.collect();
-        let all = each.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        each.first().filter(|_| self.whole).map(|leader| [all, *leader])
+        let task_counts: Vec<(u64, u64)> = pairs.collect();
+        let count_sum = task_counts.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        task_counts.first().filter(|_| self.whole).map(|leader| [count_sum, *leader])
     }
 }
 
-pub fn notes(leader: &mut Leader) -> Notes {
+pub(crate) fn collect_notes(leader: &mut Leader) -> Notes {
     // Tasks that wait by yielding let no RCU grace period end on PREEMPT_RT, whose timers expire in
     // a low-priority thread (ktimers); perf_event_open(2) waits for a grace period. From here on
     // they sleep.
@@ -107,8 +108,8 @@ pub fn notes(leader: &mut Leader) -> Notes {
     let reading = clock.median.ns();
     let mut notes = Notes { clock_cost: Fact::Known(clock), ..Notes::default() };
     notes.validations.push(own_counts(leader));
-    let segment = segment(leader);
-    notes.validations.push(segment.validation());
+    let segment = count_segment(leader);
+    notes.validations.push(segment.validate_switches());
     notes.tables.push(segment.table);
     notes.tables.extend(working_sets(&leader.lanes, reading));
     notes.figures.extend(indirect_costs(&leader.lanes, reading));
@@ -117,33 +118,37 @@ pub fn notes(leader: &mut Leader) -> Notes {
         notes.figures.push(Figure::new("strays", title, leader.book.strays as f64, "count"));
     }
     let cpus: Vec<String> = leader.ring.places.iter().take(4).map(ToString::to_string).collect();
-    let more = if leader.ring.places.len() > 4 { ", …" } else { "" };
+    let ellipsis = if leader.ring.places.len() > 4 { ", …" } else { "" };
     notes.tables.push(Table {
         name: "places".to_owned(),
         title: "Where the tasks of the ring ran, in their order".to_owned(),
         columns: vec![Column::new("tasks", "count"), Column::new("CPUs", "")],
         rows: vec![vec![
             (leader.ring.places.len() as u64).into(),
-            format!("{}{more}", cpus.join(", ")).into(),
+            format!("{}{ellipsis}", cpus.join(", ")).into(),
         ]],
     });
-    notes.findings.extend(refused(leader));
+    notes.findings.extend(refused_finding(leader));
     notes
 }
 
 /// Members whose scheduling was refused. The leader's own refusal is reported by the controller
 /// thread.
-fn refused(leader: &Leader) -> Option<Finding> {
-    let errors =
-        leader.ring.shared_memory.slots().skip(1).map(|slot| slot.refused.load(Ordering::Acquire));
+fn refused_finding(leader: &Leader) -> Option<Finding> {
+    let errors = leader
+        .ring
+        .shared_memory
+        .task_slots()
+        .skip(1)
+        .map(|slot| slot.refused.load(Ordering::Acquire));
     let errors: Vec<i32> = errors.filter(|error| *error != 0).collect();
-    let why = io::Error::from_raw_os_error(*errors.first()?);
+    let first_error = io::Error::from_raw_os_error(*errors.first()?);
     let message = format!("{} tasks of the ring are not scheduled as requested", errors.len());
     let finding = Finding::new("ring-not-real-time", Severity::Warning, "system", message);
     Some(
         finding
-            .evidence(format!("sched_setattr: {why}"))
-            .remedy("run as root or raise RLIMIT_RTPRIO, or choose `policy = \"other\"`"),
+            .with_evidence(format!("sched_setattr: {first_error}"))
+            .with_remedy("run as root or raise RLIMIT_RTPRIO, or choose `policy = \"other\"`"),
     )
 }
 
@@ -155,26 +160,29 @@ const FOUND: &str =
 /// The whole run, by the kernel's counts of each task.
 fn own_counts(leader: &Leader) -> Validation {
     let SwitchCounts { rounds, spare, rests, parks, strays, .. } = leader.book;
-    let tasks = leader.ring.shared_memory.tasks() as u64;
+    let tasks = leader.ring.shared_memory.task_count() as u64;
     let hand_overs = rounds * tasks + spare;
     let claimed = hand_overs + rests + parks;
     let what = "context switches away from the tasks of the ring";
     let source = "getrusage(2) in every task: voluntary and involuntary switches, as in \
                   /proc/PID/task/TID/status";
-    let Some([all, own]) = leader.book.counted() else {
-        let why = Fact::Unavailable("the ring ended before its last count".to_owned());
-        return Validation::compare(what, claimed, why, source, Tolerance::EXACT);
+    let Some([all, own]) = leader.book.kernel_counts() else {
+        let unavailable = Fact::Unavailable("the ring ended before its last count".to_owned());
+        return Validation::compare_counts(what, claimed, unavailable, source, Tolerance::EXACT);
     };
     // sched_yield(2) counts as an involuntary switch, too: nothing distinguishes it from
     // preemption.
-    let yields = leader.ring.handoff.yields();
+    let yields = leader.ring.handoff.is_yielding();
     let tolerance = Tolerance::EXACT
-        .either(2 * strays, "turns out of order, two switches each")
-        .fewer(rests + parks, "rests that were over, or ended, before the task slept")
-        .more(if yields { 0 } else { all.1 }, "involuntary switches: tasks that were preempted");
+        .allow_either(2 * strays, "turns out of order, two switches each")
+        .allow_fewer(rests + parks, "rests that were over, or ended, before the task slept")
+        .allow_more(
+            if yields { 0 } else { all.1 },
+            "involuntary switches: tasks that were preempted",
+        );
     let mut validation =
-        Validation::compare(what, claimed, Fact::Known(all.0 + all.1), source, tolerance).explain(
-            format!(
+        Validation::compare_counts(what, claimed, Fact::Known(all.0 + all.1), source, tolerance)
+            .with_explanation(format!(
                 "one for each of {hand_overs} hand-overs ({rounds} rounds of {tasks} and {spare} \
                  that are not measured), {} for resting; counted {} voluntary and {} involuntary \
                  ones of all tasks, {} of the first task alone",
@@ -182,8 +190,7 @@ fn own_counts(leader: &Leader) -> Validation {
                 all.0,
                 all.1,
                 own.0 + own.1,
-            ),
-        );
+            ));
     if yields {
         validation = validation
             .undecided_above("yielding and being preempted are the same to the kernel's count");
@@ -203,17 +210,18 @@ struct SwitchSegment {
 }
 
 impl SwitchSegment {
-    fn validation(&self) -> Validation {
+    fn validate_switches(&self) -> Validation {
         let what = "context switches in a segment";
         let source = "perf_event_open: software event context-switches, each task of the ring";
-        let tolerance =
-            Tolerance::EXACT.either(2 * self.strays, "turns out of order, two switches each").more(
+        let tolerance = Tolerance::EXACT
+            .allow_either(2 * self.strays, "turns out of order, two switches each")
+            .allow_more(
                 self.others.unwrap_or(0),
                 "switches away from other tasks on the CPU, each after a preemption",
             );
         let validation =
-            Validation::compare(what, self.hand_overs, self.all.clone(), source, tolerance)
-                .explain(
+            Validation::compare_counts(what, self.hand_overs, self.all.clone(), source, tolerance)
+                .with_explanation(
                     "after the measured ones, because perf's hook slows every switch; counting \
                      one task of the ring, or the idle task too, gives another number: see the \
                      table",
@@ -230,33 +238,33 @@ impl SwitchSegment {
     }
 }
 
-fn segment(leader: &mut Leader) -> SwitchSegment {
+fn count_segment(leader: &mut Leader) -> SwitchSegment {
     let ring = std::sync::Arc::clone(&leader.ring);
     let tasks: Vec<i32> =
-        ring.shared_memory.slots().map(|slot| slot.tid.load(Ordering::Acquire)).collect();
+        ring.shared_memory.task_slots().map(|slot| slot.tid.load(Ordering::Acquire)).collect();
     let cpus = ring.places.iter().fold(CpuSet::new(), |all, one| all.union(one));
     let of_tasks: Result<Vec<PerfCounter>, String> = match tasks.len() {
         many if many > MOST_COUNTED => Err(format!("the ring has more than {MOST_COUNTED} tasks")),
         _ => tasks
             .iter()
-            .map(|tid| PerfCounter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Thread(*tid)))
+            .map(|tid| PerfCounter::open_event(&PerfEvent::CONTEXT_SWITCHES, Whom::Thread(*tid)))
             .collect(),
     };
     let of_cpus: Result<Vec<PerfCounter>, String> = cpus
         .iter()
-        .map(|cpu| PerfCounter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Cpu(cpu as u32)))
+        .map(|cpu| PerfCounter::open_event(&PerfEvent::CONTEXT_SWITCHES, Whom::Cpu(cpu as u32)))
         .collect();
     let counters = || of_tasks.iter().chain(&of_cpus).flatten();
-    let (begin, mut hand_overs) = (now(), 0);
+    let (begin, mut hand_overs) = (monotonic_now(), 0);
     // Independent of the end of the run: this segment is not part of it.
-    let woken = |leader: &mut Leader| leader.ring.unpark(&Stop::default()).is_ok();
-    let mut whole = leader.book.counted().is_some()
+    let woken = |leader: &mut Leader| leader.ring.unpark_members(&Stop::default()).is_ok();
+    let mut whole = leader.book.kernel_counts().is_some()
         && woken(leader)
         && leader.spare_round(super::TurnMode::Run).is_ok();
-    let strays = sums(&ring.shared_memory).1;
+    let strays = sum_slots(&ring.shared_memory).1;
     counters().for_each(PerfCounter::enable);
-    while whole && hand_overs < COUNTED && now() - begin < COUNTING {
-        whole = ring.round().is_ok();
+    while whole && hand_overs < COUNTED && monotonic_now() - begin < COUNTING {
+        whole = ring.lead_round().is_ok();
         hand_overs += tasks.len() as u64;
     }
     counters().for_each(PerfCounter::disable);
@@ -265,24 +273,24 @@ fn segment(leader: &mut Leader) -> SwitchSegment {
         counters.iter().map(|counter| counter.read().map_err(|why| why.to_string())).sum()
     };
     let ended = || Err("the ring ended before".to_owned());
-    let of = |counters: &Result<Vec<PerfCounter>, String>, first: usize| match counters {
+    let sum_of_first = |counters: &Result<Vec<PerfCounter>, String>, first: usize| match counters {
         _ if !whole => ended(),
         Ok(counters) => sum(&counters[..first.min(counters.len())]),
         Err(why) => Err(why.clone()),
     };
     let rows = [
-        ("the first task of the ring", of(&of_tasks, 1)),
-        ("all tasks of the ring", of(&of_tasks, usize::MAX)),
-        ("everything on their CPUs, the idle tasks included", of(&of_cpus, usize::MAX)),
+        ("the first task of the ring", sum_of_first(&of_tasks, 1)),
+        ("all tasks of the ring", sum_of_first(&of_tasks, usize::MAX)),
+        ("everything on their CPUs, the idle tasks included", sum_of_first(&of_cpus, usize::MAX)),
     ];
     let rows = rows.into_iter().map(|(who, counted)| match counted {
         Ok(counted) => {
-            let each = if hand_overs > 0 {
+            let per_hand_over = if hand_overs > 0 {
                 Cell::Number(counted as f64 / hand_overs as f64)
             } else {
                 Cell::Nothing
             };
-            vec![who.into(), counted.into(), each]
+            vec![who.into(), counted.into(), per_hand_over]
         }
         Err(why) => vec![format!("{who}: {why}").into(), Cell::Nothing, Cell::Nothing],
     });
@@ -296,23 +304,30 @@ fn segment(leader: &mut Leader) -> SwitchSegment {
         ],
         rows: rows.collect(),
     };
-    let strays = sums(&ring.shared_memory).1 - strays;
+    let strays = sum_slots(&ring.shared_memory).1 - strays;
     let one_cpu = ring.is_on_one_cpu();
-    let all = of(&of_tasks, usize::MAX);
-    let everything = of(&of_cpus, usize::MAX);
-    let others = all
+    let task_switches = sum_of_first(&of_tasks, usize::MAX);
+    let everything = sum_of_first(&of_cpus, usize::MAX);
+    let other_switches = task_switches
         .as_ref()
         .ok()
         .zip(everything.ok())
         .filter(|_| one_cpu)
         .map(|(all, every)| every.saturating_sub(*all));
-    SwitchSegment { hand_overs, strays, all: Fact::from(all), others, one_cpu, table }
+    SwitchSegment {
+        hand_overs,
+        strays,
+        all: Fact::from(task_switches),
+        others: other_switches,
+        one_cpu,
+        table,
+    }
 }
 
 /// The indirect cost of each working set, with its interval, whether it is resolved or not.
 fn indirect_costs(lanes: &[SizeLane], clock: i64) -> Vec<Figure> {
     let figure = |lane: &SizeLane| {
-        let cost = walks::indirect(&lane.walks, clock).filter(|_| lane.size > 0)?;
+        let cost = walks::estimate_indirect(&lane.walks, clock).filter(|_| lane.size > 0)?;
         let size = Bytes(lane.size as u64);
         let name = match lanes.len() {
             1 => "indirect".to_owned(),
@@ -320,7 +335,11 @@ fn indirect_costs(lanes: &[SizeLane], clock: i64) -> Vec<Figure> {
         };
         let title = format!("what a switch adds to a walk through {size} (median)");
         let figure = Figure::new(&name, title, cost.indirect as f64, "ns");
-        Some(figure.within(cost.least as f64, cost.most as f64).of(lane.walks.len() as u64))
+        Some(
+            figure
+                .with_interval(cost.least as f64, cost.most as f64)
+                .with_count(lane.walks.len() as u64),
+        )
     };
     lanes.iter().filter_map(figure).collect()
 }
@@ -335,7 +354,7 @@ fn working_sets(lanes: &[SizeLane], clock: i64) -> Option<Table> {
             |value: Option<i64>| value.map_or(Cell::Nothing, |value| Cell::Number(value as f64));
         let (size, direct_cell) = (Cell::Number(lane.size as f64), number(Some(direct)));
         if lane.size == 0 {
-            let none = number(Some(0));
+            let zero_cell = number(Some(0));
             let empty = || Cell::Nothing;
             rows.push(vec![
                 size,
@@ -343,23 +362,23 @@ fn working_sets(lanes: &[SizeLane], clock: i64) -> Option<Table> {
                 empty(),
                 empty(),
                 empty(),
-                none,
+                zero_cell,
                 empty(),
                 empty(),
                 direct_cell,
             ]);
             continue;
         }
-        let cost = walks::indirect(&lane.walks, clock);
+        let cost = walks::estimate_indirect(&lane.walks, clock);
         let indirect = match &cost {
             Some(cost) if cost.is_resolved => number(Some(cost.indirect)),
             _ => walks::NOT_RESOLVED.into(),
         };
-        let of = |pick: fn(&walks::Indirect) -> i64| number(cost.as_ref().map(pick));
+        let cost_cell = |pick: fn(&walks::Indirect) -> i64| number(cost.as_ref().map(pick));
         let whole = number(
             cost.as_ref().filter(|cost| cost.is_resolved).map(|cost| direct + cost.indirect),
         );
-        let (after, alone) = (of(|cost| cost.after), of(|cost| cost.alone));
+        let (after, alone) = (cost_cell(|cost| cost.after), cost_cell(|cost| cost.alone));
         let pairs = (lane.walks.len() as u64).into();
         rows.push(vec![
             size,
@@ -368,8 +387,8 @@ fn working_sets(lanes: &[SizeLane], clock: i64) -> Option<Table> {
             after,
             alone,
             indirect,
-            of(|c| c.least),
-            of(|c| c.most),
+            cost_cell(|c| c.least),
+            cost_cell(|c| c.most),
             whole,
         ]);
     }

@@ -3,7 +3,7 @@
 use super::shared_memory::{RingTask, SwitchMemory};
 use punctual_core::Nanos;
 use punctual_plan::kinds::Mechanism;
-use punctual_sys::descriptor::eventfd;
+use punctual_sys::descriptor::create_eventfd;
 use punctual_sys::futex::{self, FutexScope};
 use punctual_sys::{clock, signals};
 use std::io;
@@ -50,7 +50,7 @@ impl HandoffMechanism {
                     to.push(into.into());
                 }
                 Mechanism::Eventfd => {
-                    let fd = eventfd(0)?;
+                    let fd = create_eventfd(0)?;
                     to.push(fd.try_clone()?);
                     from.push(fd);
                 }
@@ -63,37 +63,37 @@ impl HandoffMechanism {
     }
 
     /// The number of descriptors that [`HandoffMechanism::open`] needs.
-    pub(crate) fn descriptors(mechanism: Mechanism, tasks: usize) -> usize {
+    pub(crate) fn descriptor_count(mechanism: Mechanism, tasks: usize) -> usize {
         if matches!(mechanism, Mechanism::Pipe | Mechanism::Eventfd) { 2 * tasks } else { 0 }
     }
 
     /// Whether waiting tasks keep running from time to time, and so must be parked while the leader
     /// rests.
-    pub(crate) fn parks(&self) -> bool {
+    pub(crate) fn is_parking_needed(&self) -> bool {
         matches!(self.mechanism, Mechanism::Sleep | Mechanism::Yield)
     }
 
     /// Whether a task waits without sleeping.
-    pub(crate) fn yields(&self) -> bool {
+    pub(crate) fn is_yielding(&self) -> bool {
         self.mechanism == Mechanism::Yield
     }
 
     /// Waits for the condition of a task's departure: with `sleep`, the next one's alarm has come.
     #[inline(always)]
-    pub fn before(&self, shared_memory: &SwitchMemory, next: usize) {
+    pub(crate) fn await_departure(&self, shared_memory: &SwitchMemory, next: usize) {
         if self.mechanism == Mechanism::Sleep {
-            let due = shared_memory.slot(next).due.load(Ordering::Acquire) + READY.ns();
+            let due = shared_memory.task_slot(next).due.load(Ordering::Acquire) + READY.ns();
             while clock::read(libc::CLOCK_MONOTONIC) < due {}
         }
     }
 
     #[inline(always)]
     pub(crate) fn hand_over(&self, shared_memory: &SwitchMemory, next: usize) {
-        let slot = shared_memory.slot(next);
+        let slot = shared_memory.task_slot(next);
         match self.mechanism {
             Mechanism::Pipe => self.write(next, 1),
             Mechanism::Eventfd => self.write(next, 8),
-            Mechanism::Futex => self.wake(slot),
+            Mechanism::Futex => self.wake_task(slot),
             Mechanism::Signal => {
                 let (pid, tid) =
                     (slot.pid.load(Ordering::Relaxed), slot.tid.load(Ordering::Relaxed));
@@ -116,7 +116,7 @@ impl HandoffMechanism {
 
     /// Sets a task's word and wakes it.
     #[inline(always)]
-    pub fn wake(&self, slot: &RingTask) {
+    pub(crate) fn wake_task(&self, slot: &RingTask) {
         slot.word.store(1, Ordering::Release);
         let _ = futex::wake(&slot.word, 1, self.scope);
     }
@@ -136,8 +136,8 @@ impl HandoffMechanism {
 
     /// Waits for the turn of task `me`. False: the ring is broken, and the turn will not come.
     #[inline(always)]
-    pub fn wait(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
-        let slot = shared_memory.slot(me);
+    pub(crate) fn wait_for_turn(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
+        let slot = shared_memory.task_slot(me);
         match self.mechanism {
             Mechanism::Pipe | Mechanism::Eventfd => {
                 let mut buffer = [0u8; 8];
@@ -180,19 +180,19 @@ impl HandoffMechanism {
     /// Waits for this task's turn: yields whenever it gets the CPU without it.
     #[inline(always)]
     fn wait_turn(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
-        while shared_memory.turn() != me as u32 {
+        while shared_memory.turn_owner() != me as u32 {
             if shared_memory.is_broken()
-                || shared_memory.mode() == super::shared_memory::TurnMode::End
+                || shared_memory.turn_mode() == super::shared_memory::TurnMode::End
             {
                 return !shared_memory.is_broken();
             }
             if shared_memory.is_parking() && me != 0 {
-                if !self.park(shared_memory, me) {
+                if !self.park_member(shared_memory, me) {
                     return false;
                 }
                 continue;
             }
-            shared_memory.slot(me).strays.fetch_add(1, Ordering::Relaxed);
+            shared_memory.task_slot(me).strays.fetch_add(1, Ordering::Relaxed);
             // SAFETY: no arguments.
             unsafe { libc::sched_yield() };
         }
@@ -201,8 +201,8 @@ impl HandoffMechanism {
 
     /// Waits for the end of the leader's rest.
     #[cold]
-    fn park(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
-        let slot = shared_memory.slot(me);
+    fn park_member(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
+        let slot = shared_memory.task_slot(me);
         slot.parks.fetch_add(1, Ordering::Relaxed);
         slot.parked.store(1, Ordering::Release);
         let whole = self.wait_word(shared_memory, slot);
@@ -213,10 +213,10 @@ impl HandoffMechanism {
 
     /// The first wait of a task: mechanisms that park start parked.
     pub(crate) fn first_wait(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
-        if self.parks() {
-            self.park(shared_memory, me) && self.wait_turn(shared_memory, me)
+        if self.is_parking_needed() {
+            self.park_member(shared_memory, me) && self.wait_turn(shared_memory, me)
         } else {
-            self.wait(shared_memory, me)
+            self.wait_for_turn(shared_memory, me)
         }
     }
 }

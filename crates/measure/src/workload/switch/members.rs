@@ -4,7 +4,7 @@ use super::handoff::HandoffMechanism;
 use super::shared_memory::{SwitchMemory, TurnMode};
 use punctual_core::CpuSet;
 use punctual_sys::attributes::{self, Scheduling};
-use punctual_sys::check;
+use punctual_sys::check_result;
 use punctual_sys::{clock, memory, signals};
 use std::io;
 use std::sync::Arc;
@@ -43,12 +43,13 @@ impl Members {
         ring.shared_memory.set_parking(true);
         let mut members =
             Members { ring: Arc::clone(ring), threads: Vec::new(), processes: Vec::new() };
-        for me in 1..ring.shared_memory.tasks() {
-            let started = if processes { members.fork(me) } else { members.spawn(me) };
+        for me in 1..ring.shared_memory.task_count() {
+            let started =
+                if processes { members.fork_process(me) } else { members.spawn_thread(me) };
             started.map_err(|why| format!("task {me} of the ring could not be started: {why}"))?;
         }
         let until = Instant::now() + TIMEOUT;
-        while ring.shared_memory.ready() + 1 < ring.shared_memory.tasks() {
+        while ring.shared_memory.ready_count() + 1 < ring.shared_memory.task_count() {
             if Instant::now() > until {
                 return Err("the tasks of the ring did not become ready: is their CPU taken by \
                             real-time tasks?"
@@ -61,7 +62,7 @@ impl Members {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        for (me, slot) in ring.shared_memory.slots().enumerate() {
+        for (me, slot) in ring.shared_memory.task_slots().enumerate() {
             let error = slot.error.load(Ordering::Acquire);
             if error != 0 {
                 let (cpu, why) = (&ring.places[me], io::Error::from_raw_os_error(error));
@@ -74,15 +75,17 @@ impl Members {
         Ok(members)
     }
 
-    fn spawn(&mut self, me: usize) -> io::Result<()> {
+    fn spawn_thread(&mut self, me: usize) -> io::Result<()> {
         let ring = Arc::clone(&self.ring);
-        let thread =
-            Builder::new().name("ring".into()).stack_size(STACK).spawn(move || ring.live(me))?;
+        let thread = Builder::new()
+            .name("ring".into())
+            .stack_size(STACK)
+            .spawn(move || ring.run_member(me))?;
         self.threads.push(thread);
         Ok(())
     }
 
-    fn fork(&mut self, me: usize) -> io::Result<()> {
+    fn fork_process(&mut self, me: usize) -> io::Result<()> {
         let parent = std::process::id();
         // SAFETY: the child of a process with several threads may only make async-signal-safe calls
         // until it ends: `live` makes system calls and touches the shared memory, allocates
@@ -90,12 +93,12 @@ impl Members {
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             if signals::die_with_parent(parent).is_ok() {
-                self.ring.live(me);
+                self.ring.run_member(me);
             }
             // SAFETY: ends only the child, without running anything of the parent's.
             unsafe { libc::_exit(0) };
         }
-        self.processes.push(check(pid)?);
+        self.processes.push(check_result(pid)?);
         Ok(())
     }
 
@@ -123,7 +126,7 @@ impl Drop for Members {
         // Repeatedly, because one that was still being started may have missed it.
         for (place, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
             while !thread.is_finished() {
-                self.ring.call(place + 1);
+                self.ring.call_member(place + 1);
                 std::thread::sleep(Duration::from_micros(100));
             }
             // It cannot panic; nothing could be done about it.
@@ -131,7 +134,7 @@ impl Drop for Members {
         }
         for (place, pid) in std::mem::take(&mut self.processes).into_iter().enumerate() {
             while !has_ended(pid) && Instant::now() < until {
-                self.ring.call(place + 1);
+                self.ring.call_member(place + 1);
                 std::thread::sleep(Duration::from_micros(100));
             }
             // SAFETY: a child of ours that has not been reaped: its number cannot be reused. A null
@@ -153,10 +156,10 @@ impl SwitchRing {
     }
 
     /// Wakes a task outside of its turn, to read the mode.
-    fn call(&self, task: usize) {
+    fn call_member(&self, task: usize) {
         let SwitchRing { shared_memory, handoff, .. } = self;
-        if handoff.parks() {
-            handoff.wake(shared_memory.slot(task))
+        if handoff.is_parking_needed() {
+            handoff.wake_task(shared_memory.task_slot(task))
         } else {
             handoff.hand_over(shared_memory, task)
         }
@@ -164,15 +167,15 @@ impl SwitchRing {
 
     /// Publishes the ids of the calling task, for the tasks that wake it.
     pub(crate) fn publish_ids(&self, me: usize) {
-        let slot = self.shared_memory.slot(me);
+        let slot = self.shared_memory.task_slot(me);
         slot.pid.store(std::process::id() as i32, Ordering::Relaxed);
-        slot.tid.store(attributes::tid(), Ordering::Release);
+        slot.tid.store(attributes::thread_id(), Ordering::Release);
     }
 
     /// Runs a member. Allocates nothing: it may be a forked process.
-    fn live(&self, me: usize) {
+    fn run_member(&self, me: usize) {
         let SwitchRing { shared_memory, handoff, places, scheduling } = self;
-        let slot = shared_memory.slot(me);
+        let slot = shared_memory.task_slot(me);
         self.publish_ids(me);
         let placed = if scheduling.deadline.is_some() {
             Ok(())
@@ -182,38 +185,38 @@ impl SwitchRing {
         // Cannot fail with a positive slack.
         let _ = attributes::set_timer_slack(punctual_core::Nanos(1));
         memory::touch_stack::<TOUCHED>();
-        shared_memory.touch(me);
+        shared_memory.touch_working_set(me);
         if let Err(why) = &placed {
             slot.error.store(why.raw_os_error().unwrap_or(libc::EINVAL), Ordering::Release);
         } else if let Err(why) = attributes::set_scheduling(0, scheduling) {
             slot.refused.store(why.raw_os_error().unwrap_or(libc::EPERM), Ordering::Release);
         }
-        slot.count();
-        slot.arrived.store(now(), Ordering::Release);
+        slot.publish_switches();
+        slot.arrived.store(monotonic_now(), Ordering::Release);
         shared_memory.add_ready();
         if placed.is_err() || !handoff.first_wait(shared_memory, me) {
             return;
         }
         loop {
-            slot.arrived.store(now(), Ordering::Release);
-            match shared_memory.mode() {
-                TurnMode::Run => shared_memory.work(me),
+            slot.arrived.store(monotonic_now(), Ordering::Release);
+            match shared_memory.turn_mode() {
+                TurnMode::Run => shared_memory.walk_working_set(me),
                 TurnMode::Twice if me == 1 => {
-                    let begin = now();
-                    shared_memory.work(me);
-                    let between = now();
-                    shared_memory.work(me);
-                    slot.alone.store(now() - between, Ordering::Relaxed);
+                    let begin = monotonic_now();
+                    shared_memory.walk_working_set(me);
+                    let between = monotonic_now();
+                    shared_memory.walk_working_set(me);
+                    slot.alone.store(monotonic_now() - between, Ordering::Relaxed);
                     slot.after.store(between - begin, Ordering::Release);
                 }
-                TurnMode::Twice => shared_memory.work(me),
-                TurnMode::Count => slot.count(),
+                TurnMode::Twice => shared_memory.walk_working_set(me),
+                TurnMode::Count => slot.publish_switches(),
                 TurnMode::End => return,
             }
-            handoff.before(shared_memory, me + 1);
-            slot.left.store(now(), Ordering::Release);
+            handoff.await_departure(shared_memory, me + 1);
+            slot.left.store(monotonic_now(), Ordering::Release);
             handoff.hand_over(shared_memory, me + 1);
-            if !handoff.wait(shared_memory, me) {
+            if !handoff.wait_for_turn(shared_memory, me) {
                 return;
             }
         }
@@ -221,6 +224,6 @@ impl SwitchRing {
 }
 
 #[inline(always)]
-pub fn now() -> i64 {
+pub fn monotonic_now() -> i64 {
     clock::read(libc::CLOCK_MONOTONIC)
 }

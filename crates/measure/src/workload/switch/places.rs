@@ -6,15 +6,15 @@ use punctual_plan::kinds::Distance;
 
 /// The CPU of each task. Neighbours, including the last and the first, are at this distance. The
 /// error names what is missing.
-pub fn places(
+pub(crate) fn choose_cpus(
     topology: &Topology,
     cpus: &CpuSet,
     distance: Distance,
     tasks: usize,
 ) -> Result<Vec<usize>, String> {
     if distance == Distance::SameCpu {
-        let only = cpus.iter().last().ok_or("there is no CPU to measure on")?;
-        return Ok(vec![only; tasks]);
+        let last_cpu = cpus.iter().last().ok_or("there is no CPU to measure on")?;
+        return Ok(vec![last_cpu; tasks]);
     }
     let related =
         |a: usize| cpus.iter().filter(move |b| *b != a && is_at(topology, distance, a, *b));
@@ -22,19 +22,20 @@ pub fn places(
     // The last ones first: the first CPU has most of the housekeeping.
     pairs.reverse();
     if tasks.is_multiple_of(2) {
-        let (a, b) = pairs.first().ok_or_else(|| missing(distance, cpus, "two"))?;
+        let (a, b) = pairs.first().ok_or_else(|| describe_missing(distance, cpus, "two"))?;
         return Ok((0..tasks).map(|task| if task % 2 == 0 { *a } else { *b }).collect());
     }
     // In an odd ring the last task is a neighbour of one on either CPU.
     let third =
         |(a, b): &(usize, usize)| related(*a).find(|c| c != b && is_at(topology, distance, *b, *c));
     let found = pairs.iter().find_map(|pair| third(pair).map(|c| (*pair, c)));
-    let ((a, b), c) = found.ok_or_else(|| missing(distance, cpus, "three (the ring is odd)"))?;
+    let ((a, b), c) =
+        found.ok_or_else(|| describe_missing(distance, cpus, "three (the ring is odd)"))?;
     Ok((0..tasks).map(|task| if task + 1 == tasks { c } else { [a, b][task % 2] }).collect())
 }
 
 fn is_at(topology: &Topology, distance: Distance, a: usize, b: usize) -> bool {
-    let siblings = topology.siblings(a).is_some_and(|siblings| siblings.contains(b));
+    let siblings = topology.siblings_of(a).is_some_and(|siblings| siblings.contains(b));
     match distance {
         Distance::SameCpu => a == b,
         Distance::OtherCpu => a != b,
@@ -48,11 +49,11 @@ fn is_at(topology: &Topology, distance: Distance, a: usize, b: usize) -> bool {
 
 /// The CPUs that share a CPU's last-level cache.
 fn last_cache(topology: &Topology, cpu: usize) -> Option<&CpuSet> {
-    let caches = topology.caches.known()?.iter().filter(|cache| cache.shared.contains(cpu));
+    let caches = topology.caches.known_value()?.iter().filter(|cache| cache.shared.contains(cpu));
     caches.max_by_key(|cache| cache.level).map(|cache| &cache.shared)
 }
 
-fn missing(distance: Distance, cpus: &CpuSet, how_many: &str) -> String {
+fn describe_missing(distance: Distance, cpus: &CpuSet, how_many: &str) -> String {
     let what = match distance {
         Distance::SameCpu | Distance::OtherCpu => format!("{cpus} has fewer than {how_many} CPUs"),
         Distance::Smt => {
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_at_the_requested_distance() {
-        let of = |distance, ring| places(&topology(), &all(), distance, ring).unwrap();
+        let of = |distance, ring| choose_cpus(&topology(), &all(), distance, ring).unwrap();
         assert_eq!(of(Distance::SameCpu, 3), [7, 7, 7]);
         assert_eq!(of(Distance::OtherCpu, 4), [7, 6, 7, 6]);
         assert_eq!(of(Distance::Smt, 2), [7, 3]);
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!(of(Distance::OtherCache, 2), [7, 5]);
         for distance in [Distance::OtherCpu, Distance::SameCache] {
             for ring in 2..8 {
-                let Ok(places) = places(&topology(), &all(), distance, ring) else { continue };
+                let Ok(places) = choose_cpus(&topology(), &all(), distance, ring) else { continue };
                 for (task, cpu) in places.iter().enumerate() {
                     assert!(
                         is_at(&topology(), distance, *cpu, places[(task + 1) % ring]),
@@ -133,12 +134,13 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let why = places(&topology(), &[0, 1].into_iter().collect(), Distance::Smt, 2).unwrap_err();
-        assert!(why.contains("thread_siblings_list"), "{why}");
-        let why = places(&Topology::default(), &all(), Distance::SameCache, 2).unwrap_err();
-        assert!(why.contains("last-level"), "{why}");
         let why =
-            places(&topology(), &[0, 1].into_iter().collect(), Distance::OtherCpu, 3).unwrap_err();
+            choose_cpus(&topology(), &[0, 1].into_iter().collect(), Distance::Smt, 2).unwrap_err();
+        assert!(why.contains("thread_siblings_list"), "{why}");
+        let why = choose_cpus(&Topology::default(), &all(), Distance::SameCache, 2).unwrap_err();
+        assert!(why.contains("last-level"), "{why}");
+        let why = choose_cpus(&topology(), &[0, 1].into_iter().collect(), Distance::OtherCpu, 3)
+            .unwrap_err();
         assert!(why.contains("odd"), "{why}");
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 /// The work of a task in its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
-pub enum TurnMode {
+pub(crate) enum TurnMode {
     /// Walks through its working set and hands over.
     Run = 0,
     /// Like `Run`; the first task after the leader walks through its working set a second time,
@@ -46,7 +46,7 @@ struct SwitchTurn(AtomicU32);
 /// A task of the ring.
 #[repr(C, align(128))]
 #[derive(Default)]
-pub struct RingTask {
+pub(crate) struct RingTask {
     /// 1: its turn has come, or it must leave its park.
     pub word: AtomicU32,
     /// Whether it waits on `word` because the leader rests.
@@ -78,12 +78,12 @@ pub struct RingTask {
 
 impl RingTask {
     /// Reports how often the kernel has switched the calling task out.
-    pub fn count(&self) {
+    pub(crate) fn publish_switches(&self) {
         let usage = Usage::of_this_thread();
         self.voluntary.store(usage.voluntary_switches, Ordering::Relaxed);
         self.involuntary.store(usage.involuntary_switches, Ordering::Release);
     }
-    pub fn counted(&self) -> (u64, u64) {
+    pub(crate) fn switch_counts(&self) -> (u64, u64) {
         (self.voluntary.load(Ordering::Relaxed), self.involuntary.load(Ordering::Acquire))
     }
 }
@@ -106,11 +106,11 @@ const LINE: usize = 64;
 
 /// The two ways of a branch: calls, so that no compiler makes a conditional move of them.
 #[inline(never)]
-fn even(sum: u64) -> u64 {
+fn even_branch(sum: u64) -> u64 {
     std::hint::black_box(sum).wrapping_add(1)
 }
 #[inline(never)]
-fn odd(sum: u64) -> u64 {
+fn odd_branch(sum: u64) -> u64 {
     std::hint::black_box(sum).rotate_left(1)
 }
 
@@ -124,37 +124,43 @@ impl SwitchMemory {
             .checked_mul(tasks)
             .and_then(|sets| sets.checked_add(control))
             .ok_or_else(too_large)?;
-        Ok(SwitchMemory { memory: Mapping::anonymous(length)?, tasks, largest, walk })
+        Ok(SwitchMemory { memory: Mapping::new_anonymous(length)?, tasks, largest, walk })
     }
 
-    fn head(&self) -> &SwitchHead {
+    fn memory_head(&self) -> &SwitchHead {
         // SAFETY: the mapping begins with a `SwitchHead`; zeroes are a valid one, and it lives as
         // long as `self`.
-        unsafe { self.memory.start().cast().as_ref() }
+        unsafe { self.memory.start_address().cast().as_ref() }
     }
     fn turn_word(&self) -> &AtomicU32 {
         // SAFETY: the `SwitchTurn` follows the `SwitchHead`, with the same alignment.
-        unsafe { &self.memory.start().add(HEAD).cast::<SwitchTurn>().as_ref().0 }
+        unsafe { &self.memory.start_address().add(HEAD).cast::<SwitchTurn>().as_ref().0 }
     }
     /// The number of tasks.
-    pub fn tasks(&self) -> usize {
+    pub(crate) fn task_count(&self) -> usize {
         self.tasks
     }
     /// A task, by its position in the ring, modulo the number of tasks.
     #[inline(always)]
-    pub fn slot(&self, task: usize) -> &RingTask {
+    pub(crate) fn task_slot(&self, task: usize) -> &RingTask {
         // SAFETY: there are `tasks` slots after the `SwitchTurn`, and the place is one of them.
-        unsafe { self.memory.start().add(HEAD + TURN + SLOT * (task % self.tasks)).cast().as_ref() }
+        unsafe {
+            self.memory
+                .start_address()
+                .add(HEAD + TURN + SLOT * (task % self.tasks))
+                .cast()
+                .as_ref()
+        }
     }
     /// All tasks, the leader first.
-    pub fn slots(&self) -> impl Iterator<Item = &RingTask> {
-        (0..self.tasks).map(|task| self.slot(task))
+    pub(crate) fn task_slots(&self) -> impl Iterator<Item = &RingTask> {
+        (0..self.tasks).map(|task| self.task_slot(task))
     }
 
     /// The current mode.
     #[inline(always)]
-    pub fn mode(&self) -> TurnMode {
-        match self.head().mode.load(Ordering::Acquire) {
+    pub(crate) fn turn_mode(&self) -> TurnMode {
+        match self.memory_head().mode.load(Ordering::Acquire) {
             0 => TurnMode::Run,
             1 => TurnMode::Twice,
             2 => TurnMode::Count,
@@ -163,15 +169,15 @@ impl SwitchMemory {
     }
     /// Sets the mode from the next hand-over on.
     pub(crate) fn set_mode(&self, mode: TurnMode) {
-        self.head().mode.store(mode as u32, Ordering::Release);
+        self.memory_head().mode.store(mode as u32, Ordering::Release);
     }
     /// Sets the size of working sets from the next hand-over on.
     pub(crate) fn set_size(&self, bytes: usize) {
-        self.head().size.store(bytes.min(self.largest) as u64, Ordering::Release);
+        self.memory_head().size.store(bytes.min(self.largest) as u64, Ordering::Release);
     }
     /// The task that has the turn.
     #[inline(always)]
-    pub fn turn(&self) -> u32 {
+    pub(crate) fn turn_owner(&self) -> u32 {
         self.turn_word().load(Ordering::Acquire)
     }
     /// Passes the turn on.
@@ -180,39 +186,39 @@ impl SwitchMemory {
         self.turn_word().store((task % self.tasks) as u32, Ordering::Release);
     }
     /// Members that are ready or failed.
-    pub fn ready(&self) -> usize {
-        self.head().ready.load(Ordering::Acquire) as usize
+    pub(crate) fn ready_count(&self) -> usize {
+        self.memory_head().ready.load(Ordering::Acquire) as usize
     }
     pub(crate) fn add_ready(&self) {
-        self.head().ready.fetch_add(1, Ordering::AcqRel);
+        self.memory_head().ready.fetch_add(1, Ordering::AcqRel);
     }
     /// Whether a member is gone.
     pub fn is_broken(&self) -> bool {
-        self.head().broken.load(Ordering::Acquire) != 0
+        self.memory_head().broken.load(Ordering::Acquire) != 0
     }
     pub(crate) fn set_broken(&self) {
-        self.head().broken.store(1, Ordering::Release);
+        self.memory_head().broken.store(1, Ordering::Release);
     }
     pub(crate) fn is_parking(&self) -> bool {
-        self.head().parking.load(Ordering::Acquire) != 0
+        self.memory_head().parking.load(Ordering::Acquire) != 0
     }
     /// Begins or ends the leader's rest.
     pub(crate) fn set_parking(&self, parking: bool) {
-        self.head().parking.store(parking.into(), Ordering::Release);
+        self.memory_head().parking.store(parking.into(), Ordering::Release);
     }
 
     /// The beginning of a task's working set, which no other task touches.
-    fn set(&self, task: usize) -> NonNull<u8> {
+    fn working_set(&self, task: usize) -> NonNull<u8> {
         // SAFETY: the working sets follow the control part, page by page; the index is one of them.
         unsafe {
             self.memory
-                .start()
+                .start_address()
                 .add(self.memory.length() - self.largest * (self.tasks - task % self.tasks))
         }
     }
 
     fn go_through(&self, task: usize, bytes: usize) {
-        let (set, bytes) = (self.set(task), bytes.min(self.largest));
+        let (set, bytes) = (self.working_set(task), bytes.min(self.largest));
         let change = |at: usize| {
             // SAFETY: within the task's own working set, aligned, and touched by no other task.
             unsafe {
@@ -232,7 +238,7 @@ impl SwitchMemory {
                 for at in 0..bytes {
                     // SAFETY: within the task's own working set.
                     let byte = unsafe { set.add(at).as_ptr().read_volatile() };
-                    sum = if byte & 1 == 0 { even(sum) } else { odd(sum) };
+                    sum = if byte & 1 == 0 { even_branch(sum) } else { odd_branch(sum) };
                 }
                 std::hint::black_box(sum);
             }
@@ -240,19 +246,19 @@ impl SwitchMemory {
     }
     /// Goes through the task's working set, in its current size.
     #[inline(always)]
-    pub fn work(&self, task: usize) {
-        let bytes = self.head().size.load(Ordering::Acquire) as usize;
+    pub(crate) fn walk_working_set(&self, task: usize) {
+        let bytes = self.memory_head().size.load(Ordering::Acquire) as usize;
         if bytes > 0 {
             self.go_through(task, bytes);
         }
     }
     /// Makes all pages of the set resident, and fills it with what its branches depend on.
-    pub fn touch(&self, task: usize) {
+    pub(crate) fn touch_working_set(&self, task: usize) {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(task as u64);
         for at in (0..self.largest).step_by(size_of::<u64>()) {
             let word = if self.walk == Walk::Branches { random.next_u64() } else { 0 };
             // SAFETY: within the task's own working set, aligned, and touched by no other task.
-            unsafe { self.set(task).add(at).cast::<u64>().as_ptr().write_volatile(word) };
+            unsafe { self.working_set(task).add(at).cast::<u64>().as_ptr().write_volatile(word) };
         }
     }
 }
@@ -264,16 +270,17 @@ mod tests {
     /// The words of a set that a walk changes.
     fn changed(walk: Walk) -> Vec<usize> {
         let memory = SwitchMemory::new(2, 16 * PAGE, walk).unwrap();
-        (0..2).for_each(|task| memory.touch(task));
+        (0..2).for_each(|task| memory.touch_working_set(task));
         let words = |task: usize| -> Vec<u64> {
             // SAFETY: within the set.
-            let read =
-                |k| unsafe { memory.set(task).cast::<u64>().add(k).as_ptr().read_volatile() };
+            let read = |k| unsafe {
+                memory.working_set(task).cast::<u64>().add(k).as_ptr().read_volatile()
+            };
             (0..16 * PAGE / 8).map(read).collect()
         };
         let (before, other) = (words(1), words(0));
         memory.set_size(16 * PAGE);
-        memory.work(1);
+        memory.walk_working_set(1);
         assert_eq!(words(0), other, "{walk:?}: only its own");
         let after = words(1);
         (0..before.len()).filter(|k| before[*k] != after[*k]).map(|k| k * 8).collect()

@@ -14,7 +14,7 @@ const LEAST_PAIRS: usize = 6;
 
 /// Two walks through a working set, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Walks {
+pub(crate) struct Walks {
     pub after: i64,
     /// The second time, without a task between.
     pub alone: i64,
@@ -22,7 +22,7 @@ pub struct Walks {
 
 /// The result of pairs of walks, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Indirect {
+pub(crate) struct Indirect {
     pub after: i64,
     pub alone: i64,
     /// The median of the differences.
@@ -35,7 +35,7 @@ pub struct Indirect {
 }
 
 /// The result of these pairs, if a reading of the clock takes `clock` ns; `None`: too few.
-pub fn indirect(walks: &[Walks], clock: i64) -> Option<Indirect> {
+pub(crate) fn estimate_indirect(walks: &[Walks], clock: i64) -> Option<Indirect> {
     if walks.len() < LEAST_PAIRS {
         return None;
     }
@@ -83,29 +83,29 @@ mod tests {
 
     #[test]
     fn a_switch_cost_is_resolved_only_if_it_exceeds_its_spread() {
-        let cost = indirect(&pairs(200, 5_000, 3_000), 30).unwrap();
+        let cost = estimate_indirect(&pairs(200, 5_000, 3_000), 30).unwrap();
         assert!(cost.is_resolved && cost.least > 4_000 && cost.most < 6_000, "{cost:?}");
         assert!((4_500..5_500).contains(&cost.indirect), "{cost:?}");
-        let none = indirect(&pairs(200, 0, 3_000), 30).unwrap();
+        let none = estimate_indirect(&pairs(200, 0, 3_000), 30).unwrap();
         assert!(!none.is_resolved && none.least < 0 && none.most > 0, "{none:?}");
         assert!(
-            !indirect(&pairs(200, -25_000, 3_000), 30).unwrap().is_resolved,
+            !estimate_indirect(&pairs(200, -25_000, 3_000), 30).unwrap().is_resolved,
             "none is negative"
         );
         assert!(
-            !indirect(&pairs(200, 20, 0), 30).unwrap().is_resolved,
+            !estimate_indirect(&pairs(200, 20, 0), 30).unwrap().is_resolved,
             "below a reading of the clock"
         );
-        assert_eq!(indirect(&pairs(5, 5_000, 0), 30), None);
+        assert_eq!(estimate_indirect(&pairs(5, 5_000, 0), 30), None);
     }
 
     #[test]
     fn the_interval_of_the_switch_cost_uses_order_statistics() {
         let walks: Vec<Walks> = (1..=100).map(|k| Walks { after: k, alone: 0 }).collect();
-        let cost = indirect(&walks, 0).unwrap();
+        let cost = estimate_indirect(&walks, 0).unwrap();
         // The tables: of 100 values the 40th and the 61st, with 95 %.
         assert_eq!((cost.least, cost.most, cost.indirect), (40, 61, 51));
-        let cost = indirect(&walks[..6], 0).unwrap();
+        let cost = estimate_indirect(&walks[..6], 0).unwrap();
         assert_eq!((cost.least, cost.most), (1, 6));
     }
 }

@@ -27,11 +27,11 @@ impl SwitchWatch {
 }
 
 impl Observer for SwitchWatch {
-    fn before(&mut self) {
+    fn on_start(&mut self) {
         let (ring, ended) = (Arc::clone(&self.ring), Arc::clone(&self.ended));
         let pids: Vec<i32> = ring
             .shared_memory
-            .slots()
+            .task_slots()
             .skip(1)
             .map(|slot| slot.pid.load(Ordering::Acquire))
             .collect();
@@ -42,7 +42,9 @@ impl Observer for SwitchWatch {
                 }
                 if ring.shared_memory.is_broken() {
                     // Repeated until it has checked; ESRCH if it has already ended.
-                    let _ = signals::wake(ring.shared_memory.slot(0).tid.load(Ordering::Acquire));
+                    let _ = signals::wake_thread(
+                        ring.shared_memory.task_slot(0).tid.load(Ordering::Acquire),
+                    );
                 }
                 std::thread::park_timeout(EVERY);
             }
@@ -51,14 +53,14 @@ impl Observer for SwitchWatch {
         self.thread = std::thread::Builder::new().name("ring-watch".into()).spawn(watch).ok();
     }
 
-    fn after(&mut self) -> Notes {
-        self.end();
+    fn on_end(&mut self) -> Notes {
+        self.stop_watching();
         Notes::default()
     }
 }
 
 impl SwitchWatch {
-    fn end(&mut self) {
+    fn stop_watching(&mut self) {
         self.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
@@ -70,6 +72,6 @@ impl SwitchWatch {
 
 impl Drop for SwitchWatch {
     fn drop(&mut self) {
-        self.end();
+        self.stop_watching();
     }
 }

@@ -37,14 +37,15 @@ impl Lttng {
     pub fn open(cpu: usize) -> Result<Lttng, String> {
         let directory = tempfile::Builder::new().prefix("punctual-lttng-").tempdir();
         let directory = directory.map_err(|why| format!("a temporary directory: {why}"))?;
-        compile(directory.path())?;
-        let mut daemon = daemon()?;
+        compile_program(directory.path())?;
+        let mut daemon = start_daemon()?;
         let session = format!("punctual-{}", std::process::id());
-        let begun = begin(&session, directory.path()).and_then(|()| start(directory.path(), cpu));
+        let begun = begin_session(&session, directory.path())
+            .and_then(|()| start_program(directory.path(), cpu));
         let mut program = match begun {
             Ok(program) => program,
             Err(why) => {
-                end(&session, daemon.as_mut());
+                end_session(&session, daemon.as_mut());
                 return Err(why);
             }
         };
@@ -56,13 +57,13 @@ impl Lttng {
         let stamps = Vec::with_capacity(BATCH + 1);
         let mut lttng =
             Lttng { program, go, stamps_from, bytes, stamps, session, daemon, directory };
-        lttng.batch()?;
-        lttng.is_recorded()?;
+        lttng.run_batch()?;
+        lttng.check_recorded()?;
         Ok(lttng)
     }
 
     /// Has a batch of points passed, and takes their timestamps.
-    pub fn batch(&mut self) -> Result<(), String> {
+    pub(crate) fn run_batch(&mut self) -> Result<(), String> {
         let go = self.go.as_mut().ok_or("it has ended")?;
         go.write_all(b"x")
             .and_then(|()| self.stamps_from.read_exact(&mut self.bytes))
@@ -74,10 +75,10 @@ impl Lttng {
     }
 
     /// Stopping a session writes its buffers.
-    fn is_recorded(&self) -> Result<(), String> {
-        lttng(&["stop", &self.session])?;
+    fn check_recorded(&self) -> Result<(), String> {
+        run_lttng(&["stop", &self.session])?;
         let bytes = size_below(&self.directory.path().join("trace"));
-        lttng(&["start", &self.session])?;
+        run_lttng(&["start", &self.session])?;
         match bytes >= (BATCH * 8) as u64 {
             true => Ok(()),
             false => Err(format!(
@@ -91,11 +92,11 @@ impl Drop for Lttng {
     fn drop(&mut self) {
         self.go = None;
         let _ = self.program.wait();
-        end(&self.session, self.daemon.as_mut());
+        end_session(&self.session, self.daemon.as_mut());
     }
 }
 
-fn compile(directory: &Path) -> Result<(), String> {
+fn compile_program(directory: &Path) -> Result<(), String> {
     let files = [("lttng.c", include_str!("lttng.c")), ("lttng.h", include_str!("lttng.h"))];
     for (name, text) in files {
         fs::write(directory.join(name), text).map_err(|why| format!("{name}: {why}"))?;
@@ -112,8 +113,8 @@ fn compile(directory: &Path) -> Result<(), String> {
 }
 
 /// Starts a session daemon if none answers. It ends with the measuring thread.
-fn daemon() -> Result<Option<Child>, String> {
-    if lttng(&["list"]).is_ok_and(|()| is_running()) {
+fn start_daemon() -> Result<Option<Child>, String> {
+    if run_lttng(&["list"]).is_ok_and(|()| is_running()) {
         return Ok(None);
     }
     let mut command = Command::new("lttng-sessiond");
@@ -121,9 +122,9 @@ fn daemon() -> Result<Option<Child>, String> {
     let lacks = |why| format!("lttng-sessiond: {why} (apt-get install lttng-tools)");
     let child = ending_with_us(&mut command).spawn().map_err(lacks)?;
     let until = Instant::now() + TIMEOUT;
-    while lttng(&["list"]).is_err() {
+    while run_lttng(&["list"]).is_err() {
         if Instant::now() > until {
-            end("", Some(&mut { child }));
+            end_session("", Some(&mut { child }));
             return Err("lttng-sessiond did not answer".to_owned());
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -152,11 +153,11 @@ fn ending_with_us(command: &mut Command) -> &mut Command {
     }
 }
 
-fn begin(session: &str, directory: &Path) -> Result<(), String> {
+fn begin_session(session: &str, directory: &Path) -> Result<(), String> {
     let output = directory.join("trace");
     let output = output.to_string_lossy();
-    lttng(&["create", session, "--output", &output])?;
-    lttng(&[
+    run_lttng(&["create", session, "--output", &output])?;
+    run_lttng(&[
         "enable-channel",
         "-u",
         "-s",
@@ -168,11 +169,11 @@ fn begin(session: &str, directory: &Path) -> Result<(), String> {
         "8",
         "points",
     ])?;
-    lttng(&["enable-event", "-u", "-s", session, "-c", "points", "punctual:point"])?;
-    lttng(&["start", session])
+    run_lttng(&["enable-event", "-u", "-s", session, "-c", "points", "punctual:point"])?;
+    run_lttng(&["start", session])
 }
 
-fn start(directory: &Path, cpu: usize) -> Result<Child, String> {
+fn start_program(directory: &Path, cpu: usize) -> Result<Child, String> {
     let mut command = Command::new(directory.join("points"));
     command.arg(cpu.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     // Waits for registration with the session daemon: points passed before would be lost.
@@ -182,9 +183,9 @@ fn start(directory: &Path, cpu: usize) -> Result<Child, String> {
         .map_err(|why| format!("the program with LTTng's tracepoints: {why}"))
 }
 
-fn end(session: &str, daemon: Option<&mut Child>) {
+fn end_session(session: &str, daemon: Option<&mut Child>) {
     if !session.is_empty() {
-        let _ = lttng(&["destroy", session]);
+        let _ = run_lttng(&["destroy", session]);
     }
     if let Some(daemon) = daemon {
         // If it were killed, its consumer would remain.
@@ -194,7 +195,7 @@ fn end(session: &str, daemon: Option<&mut Child>) {
     }
 }
 
-fn lttng(words: &[&str]) -> Result<(), String> {
+fn run_lttng(words: &[&str]) -> Result<(), String> {
     run_to_end(
         Command::new("lttng").arg("--no-sessiond").args(words),
         "lttng (apt-get install lttng-tools)",

@@ -11,7 +11,7 @@ use punctual_plan::kinds::PointMechanism;
 use punctual_record::probe::OwnProbe;
 use punctual_record::tracefs::Tracefs;
 use punctual_sys::call::RawSyscall;
-use punctual_sys::descriptor::{self, pipe};
+use punctual_sys::descriptor::{self, create_pipe};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -55,24 +55,26 @@ impl OpenMechanism {
             PointMechanism::Clock => Ok(OpenMechanism::Clock),
             PointMechanism::Ring => OwnRing::open().map(OpenMechanism::Ring),
             PointMechanism::Syscall => {
-                Ok(raw(RawSyscall::new(libc::SYS_getpid, &[]), None, Vec::new()))
+                Ok(raw_mechanism(RawSyscall::new(libc::SYS_getpid, &[]), None, Vec::new()))
             }
             PointMechanism::Procfs => {
                 // Writes the name of this thread again.
-                let path = format!("/proc/self/task/{}/comm", punctual_sys::attributes::tid());
+                let path =
+                    format!("/proc/self/task/{}/comm", punctual_sys::attributes::thread_id());
                 let file = File::options()
                     .write(true)
                     .open(path)
                     .map_err(failed("/proc/self/task/TID/comm"))?;
-                Ok(written(file, payload))
+                Ok(write_mechanism(file, payload))
             }
-            PointMechanism::Device => Ok(written(
+            PointMechanism::Device => Ok(write_mechanism(
                 File::options().write(true).open("/dev/null").map_err(failed("/dev/null"))?,
                 payload,
             )),
-            PointMechanism::ModuleDevice => {
-                stored(StoredCount::open("/dev/punctual-point", "stored_device", payload)?, payload)
-            }
+            PointMechanism::ModuleDevice => stored_mechanism(
+                StoredCount::open("/dev/punctual-point", "stored_device", payload)?,
+                payload,
+            ),
             PointMechanism::ModuleIoctl => {
                 let (file, counter) =
                     StoredCount::open("/dev/punctual-point", "stored_ioctl", payload)?;
@@ -86,43 +88,46 @@ impl OpenMechanism {
                     stored: Some(counter),
                 })
             }
-            PointMechanism::ModuleProcfs => stored(
+            PointMechanism::ModuleProcfs => stored_mechanism(
                 StoredCount::open("/proc/punctual-point", "stored_procfs", payload)?,
                 payload,
             ),
-            PointMechanism::ModuleDebugfs => stored(
+            PointMechanism::ModuleDebugfs => stored_mechanism(
                 StoredCount::open("/sys/kernel/debug/punctual-point", "stored_debugfs", payload)?,
                 payload,
             ),
             PointMechanism::Tracefs => {
-                Ok(written(Tracefs::open()?.file("trace_marker", true)?, payload))
+                Ok(write_mechanism(Tracefs::open()?.open_file("trace_marker", true)?, payload))
             }
             PointMechanism::TraceMarkerRaw => {
-                Ok(written(Tracefs::open()?.file("trace_marker_raw", true)?, payload))
+                Ok(write_mechanism(Tracefs::open()?.open_file("trace_marker_raw", true)?, payload))
             }
             PointMechanism::Memfd => {
-                memfd().map(OpenMechanism::Memfd).map_err(failed("memfd_create"))
+                create_memfd().map(OpenMechanism::Memfd).map_err(failed("memfd_create"))
             }
             PointMechanism::Pipe => {
-                let (from, to) = pipe().map_err(failed("pipe"))?;
+                let (from, to) = create_pipe().map_err(failed("pipe"))?;
                 let (at, length) =
                     (payload.as_mut_ptr() as libc::c_long, payload.len() as libc::c_long);
                 let take = RawSyscall::new(libc::SYS_read, &[from.as_raw_fd().into(), at, length]);
                 let give = RawSyscall::new(libc::SYS_write, &[to.as_raw_fd().into(), at, length]);
                 // The data that the first untimed call takes out.
-                give.call();
-                Ok(raw(give, Some(take), vec![from, to]))
+                give.make_call();
+                Ok(raw_mechanism(give, Some(take), vec![from, to]))
             }
             PointMechanism::IoUring => {
                 let uring = Uring::new()
                     .map_err(failed("io_uring_setup (sysctl kernel.io_uring_disabled?)"))?;
-                Ok(OpenMechanism::Uring(Box::new(uring), memfd().map_err(failed("memfd_create"))?))
+                Ok(OpenMechanism::Uring(
+                    Box::new(uring),
+                    create_memfd().map_err(failed("memfd_create"))?,
+                ))
             }
             PointMechanism::Uprobe => OwnProbe::start(cpus)
                 .map(|probe| OpenMechanism::Uprobe(Box::new(probe)))
                 .map_err(|why| why.to_string()),
             PointMechanism::UserEvents => {
-                let found = Tracefs::open()?.file("user_events_data", true);
+                let found = Tracefs::open()?.open_file("user_events_data", true);
                 let lacks =
                     |why| format!("this kernel has no user events (CONFIG_USER_EVENTS): {why}");
                 found
@@ -134,18 +139,25 @@ impl OpenMechanism {
                      which is not trusted here"
                     .to_owned())
             }
-            PointMechanism::Lttng => Lttng::open(cpus.first().unwrap_or(0))
+            PointMechanism::Lttng => Lttng::open(cpus.first_cpu().unwrap_or(0))
                 .map(|lttng| OpenMechanism::Lttng(Box::new(lttng))),
         }
     }
 }
 
-fn raw(timed: RawSyscall, before: Option<RawSyscall>, open: Vec<OwnedFd>) -> OpenMechanism {
+fn raw_mechanism(
+    timed: RawSyscall,
+    before: Option<RawSyscall>,
+    open: Vec<OwnedFd>,
+) -> OpenMechanism {
     OpenMechanism::Raw { timed, before, _open: open, stored: None }
 }
 
-fn stored((file, counter): (File, StoredCount), payload: &[u8]) -> Result<OpenMechanism, String> {
-    match written(file, payload) {
+fn stored_mechanism(
+    (file, counter): (File, StoredCount),
+    payload: &[u8],
+) -> Result<OpenMechanism, String> {
+    match write_mechanism(file, payload) {
         OpenMechanism::Raw { timed, before, _open, .. } => {
             Ok(OpenMechanism::Raw { timed, before, _open, stored: Some(counter) })
         }
@@ -153,14 +165,14 @@ fn stored((file, counter): (File, StoredCount), payload: &[u8]) -> Result<OpenMe
     }
 }
 
-fn written(file: File, payload: &[u8]) -> OpenMechanism {
+fn write_mechanism(file: File, payload: &[u8]) -> OpenMechanism {
     let arguments =
         [file.as_raw_fd().into(), payload.as_ptr() as libc::c_long, payload.len() as libc::c_long];
-    raw(RawSyscall::new(libc::SYS_write, &arguments), None, vec![file.into()])
+    raw_mechanism(RawSyscall::new(libc::SYS_write, &arguments), None, vec![file.into()])
 }
 
-fn memfd() -> io::Result<File> {
-    let file = descriptor::memfd(c"punctual", 0)?;
+fn create_memfd() -> io::Result<File> {
+    let file = descriptor::create_memfd(c"punctual", 0)?;
     file.set_len(MEMFD_SIZE as u64 + (1 << 13))?;
     Ok(file)
 }

@@ -35,11 +35,11 @@ impl StoredCount {
     }
 
     /// Points that it has stored since this was opened.
-    pub fn counted(&self) -> Result<u64, String> {
+    pub(crate) fn read_stored(&self) -> Result<u64, String> {
         read(&self.counter).map(|now| now.saturating_sub(self.before))
     }
 
-    pub fn source(&self) -> String {
+    pub(crate) fn count_source(&self) -> String {
         format!("the module's own counter, {}", self.counter.display())
     }
 }

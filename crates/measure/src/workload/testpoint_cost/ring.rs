@@ -32,17 +32,17 @@ impl OwnRing {
         punctual_testpoint::record(Mode::Flight);
         POINT.hit1(0);
         let file = File::open(&path).map_err(|why| format!("{}: {why}", path.display()))?;
-        if word(&file, offset_of!(Control, clock) as u64)? == CLOCK_MONOTONIC {
+        if read_word(&file, offset_of!(Control, clock) as u64)? == CLOCK_MONOTONIC {
             return Err("points are stamped with CLOCK_MONOTONIC here, which is measured as \
                         `clock`"
                 .to_owned());
         }
-        let slots = word(&file, offset_of!(Control, ring_slots) as u64)?;
-        let used = word(&file, offset_of!(Control, rings_used) as u64)?.min(RINGS_MAX);
-        let tid = punctual_sys::attributes::tid() as u32;
+        let slots = read_word(&file, offset_of!(Control, ring_slots) as u64)?;
+        let used = read_word(&file, offset_of!(Control, rings_used) as u64)?.min(RINGS_MAX);
+        let tid = punctual_sys::attributes::thread_id() as u32;
         for ring in 0..u64::from(used) {
             let at = RINGS_AT + ring * ring_stride(slots.min(SLOTS_MAX));
-            if word(&file, at + offset_of!(Ring, tid) as u64)? == tid {
+            if read_word(&file, at + offset_of!(Ring, tid) as u64)? == tid {
                 let bytes = vec![0; (BATCH + 1) * size_of::<Slot>()];
                 return Ok(OwnRing {
                     file,
@@ -58,7 +58,7 @@ impl OwnRing {
 
     /// Passes this many points in sequence.
     #[inline(never)]
-    pub fn pass(&self, points: usize) {
+    pub(crate) fn pass_points(&self, points: usize) {
         for value in 0..points {
             POINT.hit1(value as i64);
         }
@@ -66,17 +66,17 @@ impl OwnRing {
 
     /// Passes one point.
     #[inline(always)]
-    pub fn hit(&self) {
+    pub(crate) fn hit_point(&self) {
         POINT.hit1(0);
     }
 
     /// Passes a batch and reads its timestamps back: one more than the batch, the point before it.
     /// Returns the number of new points in the record, which must equal the batch.
-    pub fn batch(&mut self) -> Result<u64, String> {
-        self.hit();
-        let before = self.head()?;
-        self.pass(BATCH);
-        let head = self.head()?;
+    pub(crate) fn run_batch(&mut self) -> Result<u64, String> {
+        self.hit_point();
+        let before = self.read_head()?;
+        self.pass_points(BATCH);
+        let head = self.read_head()?;
         self.stamps.clear();
         let size = size_of::<Slot>();
         // The ring wraps around: read in one or two pieces.
@@ -101,7 +101,7 @@ impl OwnRing {
         Ok(head - before)
     }
 
-    fn head(&self) -> Result<u64, String> {
+    fn read_head(&self) -> Result<u64, String> {
         let mut bytes = [0; 8];
         let read = self.file.read_exact_at(&mut bytes, self.at + offset_of!(Ring, head) as u64);
         read.map_err(|why| format!("the record of points: {why}"))?;
@@ -115,7 +115,7 @@ impl Drop for OwnRing {
     }
 }
 
-fn word(file: &File, at: u64) -> Result<u32, String> {
+fn read_word(file: &File, at: u64) -> Result<u32, String> {
     let mut bytes = [0; 4];
     file.read_exact_at(&mut bytes, at).map_err(|why| format!("the record of points: {why}"))?;
     Ok(u32::from_ne_bytes(bytes))

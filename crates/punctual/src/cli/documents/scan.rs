@@ -12,21 +12,22 @@ pub struct DocumentCommand {
 }
 
 /// The README and all documents.
-pub fn documents() -> Vec<PathBuf> {
-    [vec![root().join("README.md")], below(root().join("docs"), "md")].concat()
+pub fn document_paths() -> Vec<PathBuf> {
+    [vec![repository_root().join("README.md")], files_below(repository_root().join("docs"), "md")]
+        .concat()
 }
 
 /// The sources of all crates.
-pub fn sources() -> Vec<PathBuf> {
-    let crates = fs::read_dir(root().join("crates")).unwrap();
-    crates.flat_map(|entry| below(entry.unwrap().path().join("src"), "rs")).collect()
+pub fn source_paths() -> Vec<PathBuf> {
+    let crates = fs::read_dir(repository_root().join("crates")).unwrap();
+    crates.flat_map(|entry| files_below(entry.unwrap().path().join("src"), "rs")).collect()
 }
 
-fn root() -> &'static Path {
+fn repository_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
-fn below(directory: PathBuf, end: &str) -> Vec<PathBuf> {
+fn files_below(directory: PathBuf, end: &str) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![directory]);
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(directory).unwrap() {
@@ -43,7 +44,7 @@ fn below(directory: PathBuf, end: &str) -> Vec<PathBuf> {
 
 /// Commands in the texts of the program: its messages and remedies. Those are marked as code, or
 /// are a fix of `check`. What is filled in stands for a value.
-pub fn advised(path: &Path) -> Vec<DocumentCommand> {
+pub fn advised_commands(path: &Path) -> Vec<DocumentCommand> {
     let text = fs::read_to_string(path).unwrap();
     let code: Vec<&str> =
         text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
@@ -57,26 +58,26 @@ pub fn advised(path: &Path) -> Vec<DocumentCommand> {
         joined += end;
     }
     let place = path.display().to_string();
-    let of = |mark: char| {
+    let marked_code = |mark: char| {
         let marked = joined.split(mark).skip(1).filter(|code| code.starts_with("punctual "));
         marked.map(|code| code.replace('{', "X{").replace('\n', " ")).collect::<Vec<_>>()
     };
     // A fix of `check` is a command by itself.
-    let whole = if place.contains("/check/rules/") { of('"') } else { Vec::new() };
-    let texts = [of('`'), whole].concat();
+    let whole = if place.contains("/check/rules/") { marked_code('"') } else { Vec::new() };
+    let texts = [marked_code('`'), whole].concat();
     let filled_in = |text: &String| {
         let pieces =
             text.split('{').map(|piece| piece.split_once('}').map_or(piece, |(_, rest)| rest));
         pieces.collect::<String>()
     };
     let is_named = |text: &String| !text.starts_with("punctual X");
-    let all = texts.iter().map(filled_in).filter(is_named);
-    all.filter_map(|text| shown(&place, &text, true)).collect()
+    let command_texts = texts.iter().map(filled_in).filter(is_named);
+    command_texts.filter_map(|text| read_command(&place, &text, true)).collect()
 }
 
 /// Lines of code blocks that begin with `punctual`, and such code within sentences. A capitalised
 /// word is a placeholder for a value; `…` for more of them, and `[]` for optional parts.
-pub fn commands(path: &Path) -> Vec<DocumentCommand> {
+pub fn document_commands(path: &Path) -> Vec<DocumentCommand> {
     let text = fs::read_to_string(path).unwrap();
     let mut fenced = false;
     let mut found = Vec::new();
@@ -87,17 +88,17 @@ pub fn commands(path: &Path) -> Vec<DocumentCommand> {
         } else if fenced || line.starts_with("    ") {
             let code = line.trim_start().trim_start_matches("$ ");
             for part in code.split(" && ") {
-                found.extend(shown(&place, part, false));
+                found.extend(read_command(&place, part, false));
             }
         } else {
             let code = line.split('`').skip(1).step_by(2);
-            found.extend(code.filter_map(|code| shown(&place, code, true)));
+            found.extend(code.filter_map(|code| read_command(&place, code, true)));
         }
     }
     found
 }
 
-fn shown(place: &str, code: &str, is_mention: bool) -> Option<DocumentCommand> {
+fn read_command(place: &str, code: &str, is_mention: bool) -> Option<DocumentCommand> {
     let code = code.trim_start_matches("sudo ");
     let rest = code.strip_prefix("punctual ")?;
     // The parts of the line for the shell.

@@ -10,10 +10,10 @@ const BACKENDS: [(&str, Backend, &str); 3] = [
 ];
 
 /// The values of the option.
-pub fn parser() -> impl TypedValueParser<Value = Backend> {
+pub fn backend_parser() -> impl TypedValueParser<Value = Backend> {
     let values = BACKENDS.iter().map(|(word, _, help)| PossibleValue::new(*word).help(*help));
     PossibleValuesParser::new(values).map(|word| {
-        let known = BACKENDS.iter().find(|(other, _, _)| *other == word);
-        known.map_or(Backend::Auto, |(_, backend, _)| *backend)
+        let chosen_backend = BACKENDS.iter().find(|(other, _, _)| *other == word);
+        chosen_backend.map_or(Backend::Auto, |(_, backend, _)| *backend)
     })
 }

@@ -4,7 +4,8 @@ use crate::commands::bundle::show_options;
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_host::check::rights::{
-    RefusedCall, RightKind, RightsAnswer, RightsVerdict, ThreadScheduling, answer, threads,
+    RefusedCall, RightKind, RightsAnswer, RightsVerdict, ThreadScheduling, answer_rights,
+    list_threads,
 };
 use punctual_host::files::Root;
 use punctual_record::Backend;
@@ -36,7 +37,7 @@ impl RightsAsked {
     }
 }
 
-pub fn run(asked: &RightsAsked, json: bool) -> Ending {
+pub fn report_rights(asked: &RightsAsked, json: bool) -> Ending {
     let answers = match (&asked.comm, asked.pid) {
         (Some(name), _) => of_processes(&processes_named(name)?)?,
         (None, Some(pid)) => of_processes(&[pid])?,
@@ -47,14 +48,14 @@ pub fn run(asked: &RightsAsked, json: bool) -> Ending {
         true => output::print_json(&document),
         false => {
             let rows = RightsRow::read(&document).unwrap_or_default();
-            output::print(&terminal::rights(&rows, &show_options()))
+            output::print_stdout(&terminal::show_rights(&rows, &show_options()))
         }
     };
-    exit::after(printed, code(&answers))
+    exit::ending_of_output(printed, worst_exit(&answers))
 }
 
 /// The worst: refused, then not known.
-fn code(answers: &[RightsAnswer]) -> Exit {
+fn worst_exit(answers: &[RightsAnswer]) -> Exit {
     let has = |verdict: RightsVerdict| answers.iter().any(|answer| answer.verdict == verdict);
     match () {
         () if has(RightsVerdict::Refused) => Exit::NotMet,
@@ -64,40 +65,40 @@ fn code(answers: &[RightsAnswer]) -> Exit {
 }
 
 fn of_processes(pids: &[u32]) -> Result<Vec<RightsAnswer>, Failure> {
-    let files = Root::system();
-    let of = |pid: &u32| answer(&files, *pid, None).map_err(Failure::refused);
-    pids.iter().map(of).collect()
+    let files = Root::from_system();
+    let answer_of_process = |pid: &u32| answer_rights(&files, *pid, None).map_err(Failure::refused);
+    pids.iter().map(answer_of_process).collect()
 }
 
 /// Starts it, looks at its threads until one is real-time, and ends it.
 fn of_command(line: &[String]) -> Result<RightsAnswer, Failure> {
-    let files = Root::system();
-    let program = command::find(line)?.ok_or_else(|| Failure::refused("no command"))?;
+    let files = Root::from_system();
+    let program = command::find_command(line)?.ok_or_else(|| Failure::refused("no command"))?;
     let cannot = |why| Failure::refused(format!("cannot run `{}`: {why}", line[0]));
-    let gated =
-        GatedProcess::start(command::prepared(&program, line, true, None)).map_err(cannot)?;
+    let gated = GatedProcess::start(command::prepare_command(&program, line, true, None))
+        .map_err(cannot)?;
     let mut watch = match RefusalWatch::start(&[gated.pid], &online_cpus()?, Backend::Auto) {
         Ok(watch) => Some(watch),
         Err(why) => {
-            output::say(&format!("note: refused calls are not watched: {why}\n"));
+            output::print_stderr(&format!("note: refused calls are not watched: {why}\n"));
             None
         }
     };
-    let child = gated.release().map_err(cannot)?;
-    let (pid, mut command) = (child.id(), Command::of(child));
+    let child = gated.release_gate().map_err(cannot)?;
+    let (pid, mut command) = (child.id(), Command::from_child(child));
     let (began, mut before, mut of_child) = (Instant::now(), Vec::new(), None);
     let mut refused = watch.as_ref().map(|_| Vec::new());
     let found = loop {
-        let (ended, now) = (!is_there(pid), threads(&files, pid));
+        let (ended, now) = (!is_there(pid), list_threads(&files, pid));
         let is_real_time = now.iter().any(|thread| thread.policy.is_real_time());
-        refused = watch.as_mut().and_then(RefusalWatch::news).or(refused);
+        refused = watch.as_mut().and_then(RefusalWatch::new_refusals).or(refused);
         of_child = of_child.or_else(|| refused_child(&files, refused.as_deref()?, &now));
         if ended || is_real_time || of_child.is_some() || began.elapsed() > WATCHED {
             if let Some(of_child) = of_child {
                 break Ok(of_child);
             }
             // One that has ended and was not waited for still shows its limits.
-            let mut found = answer(&files, pid, refused);
+            let mut found = answer_rights(&files, pid, refused);
             if let (Ok(found), true) = (&mut found, ended && !before.is_empty()) {
                 found.threads = before;
             }
@@ -118,8 +119,8 @@ fn refused_child(
     own: &[ThreadScheduling],
 ) -> Option<RightsAnswer> {
     let is_own = |call: &RefusedCall| own.iter().any(|thread| thread.thread == call.thread);
-    let of_policy = |call: &&RefusedCall| call.right() == RightKind::RealTimePolicy;
+    let of_policy = |call: &&RefusedCall| call.refused_right() == RightKind::RealTimePolicy;
     let thread = refused.iter().filter(of_policy).find(|call| !is_own(call))?.thread;
     let calls = refused.iter().filter(|call| call.thread == thread).cloned().collect();
-    answer(files, thread, Some(calls)).ok()
+    answer_rights(files, thread, Some(calls)).ok()
 }

@@ -24,20 +24,23 @@ pub enum KernelCounts<'a> {
 
 impl RequestedCounters {
     /// Opens counters for the next programs that this thread starts.
-    pub fn open(wanted: Vec<WantedCount>) -> RequestedCounters {
-        RequestedCounters::of(wanted, |event| {
-            PerfCounter::of(event, Whom::Programs).map(|one| vec![one])
+    pub fn open_for_programs(wanted: Vec<WantedCount>) -> RequestedCounters {
+        RequestedCounters::open_each(wanted, |event| {
+            PerfCounter::open_event(event, Whom::Programs).map(|one| vec![one])
         })
     }
 
     /// Opens counters for the threads of a process and those that they start from now on.
-    pub fn attach(wanted: Vec<WantedCount>, process: &CountedProcess) -> RequestedCounters {
-        let counters = RequestedCounters::of(wanted, |event| {
+    pub fn attach_to_process(
+        wanted: Vec<WantedCount>,
+        process: &CountedProcess,
+    ) -> RequestedCounters {
+        let counters = RequestedCounters::open_each(wanted, |event| {
             let mut opened = Vec::new();
-            for thread in process.threads() {
-                match PerfCounter::of(event, Whom::ThreadAndChildren(thread)) {
+            for thread in process.thread_ids() {
+                match PerfCounter::open_event(event, Whom::ThreadAndChildren(thread)) {
                     Ok(counter) => opened.push(counter),
-                    Err(why) if process.has(thread) => return Err(why),
+                    Err(why) if process.has_thread(thread) => return Err(why),
                     // The thread has ended since the list was read.
                     Err(_) => {}
                 }
@@ -53,7 +56,7 @@ impl RequestedCounters {
         counters
     }
 
-    fn of(
+    fn open_each(
         wanted: Vec<WantedCount>,
         open: impl Fn(&PerfEvent) -> OpenedCounter,
     ) -> RequestedCounters {
@@ -65,24 +68,30 @@ impl RequestedCounters {
     }
 
     /// The requests with the current values of their counters; those without counters are left out.
-    pub fn now(&self) -> impl Iterator<Item = (&WantedCount, Option<u64>)> {
+    pub fn current_values(&self) -> impl Iterator<Item = (&WantedCount, Option<u64>)> {
         self.0.iter().filter_map(|(wanted, counters)| {
             let counters = counters.as_ref()?.as_ref().ok()?;
-            Some((wanted, total(counters).ok().map(|total| total.reading.scaled().unwrap_or(0))))
+            Some((
+                wanted,
+                sum_counters(counters).ok().map(|total| total.reading.scaled_count().unwrap_or(0)),
+            ))
         })
     }
 
     /// The final counts, including those without perf events.
     pub fn read(&self, beside: &KernelCounts) -> Vec<EventCount> {
-        self.0.iter().map(|(wanted, counters)| count(wanted, counters.as_ref(), beside)).collect()
+        self.0
+            .iter()
+            .map(|(wanted, counters)| count_event(wanted, counters.as_ref(), beside))
+            .collect()
     }
 }
 
 /// The sum over threads.
-fn total(counters: &[PerfCounter]) -> Result<Total, String> {
+fn sum_counters(counters: &[PerfCounter]) -> Result<Total, String> {
     let nothing = Total { reading: CounterReading::default(), user_only: false };
     counters.iter().try_fold(nothing, |sum, counter| {
-        let Total { reading, user_only } = counter.total()?;
+        let Total { reading, user_only } = counter.final_total()?;
         Ok(Total {
             reading: CounterReading {
                 value: sum.reading.value.saturating_add(reading.value),
@@ -94,15 +103,15 @@ fn total(counters: &[PerfCounter]) -> Result<Total, String> {
     })
 }
 
-fn count(
+fn count_event(
     wanted: &WantedCount,
     counters: Option<&OpenedCounter>,
     beside: &KernelCounts,
 ) -> EventCount {
     let mut count = match (&wanted.event, counters) {
         (Some(event), Some(counters)) => {
-            let total = counters.as_ref().map_err(String::clone).and_then(|all| total(all));
-            let mut count = counting::count(event, &total);
+            let total = counters.as_ref().map_err(String::clone).and_then(|all| sum_counters(all));
+            let mut count = counting::event_count(event, &total);
             // Threads that did not run while they were counted.
             if let (Ok(total), KernelCounts::Proc(_)) = (&total, beside)
                 && total.reading == CounterReading::default()
@@ -120,10 +129,10 @@ fn count(
         && count.count == Fact::Known(0)
         && matches!(beside, KernelCounts::Wait4(_))
     {
-        let why = "its tracepoint was disabled by another process at the same time";
-        count.count = Fact::Unavailable(why.to_owned());
+        let reason = "its tracepoint was disabled by another process at the same time";
+        count.count = Fact::Unavailable(reason.to_owned());
     }
-    if count.count.known().is_some() {
+    if count.count.known_value().is_some() {
         return count;
     }
     match beside {
@@ -136,7 +145,7 @@ fn count(
             },
             None => count,
         },
-        KernelCounts::Proc(process) => match process.switches(&wanted.name) {
+        KernelCounts::Proc(process) => match process.switch_count(&wanted.name) {
             Some(switches) => {
                 EventCount { source: CountSource::Proc, count: switches, event: None, ..count }
             }

@@ -24,22 +24,22 @@ pub struct Live<'c> {
 impl<'c> Live<'c> {
     /// Starts intervals of this length.
     pub fn new(counters: &'c RequestedCounters, every: Nanos) -> Live<'c> {
-        let now = clock::monotonic();
-        let values = counters.now().map(|(_, value)| value).collect();
+        let now = clock::monotonic_now();
+        let values = counters.current_values().map(|(_, value)| value).collect();
         Live { counters, every, began: now, last: now, values, lines: 0 }
     }
 
     /// Prints the interval if it is over.
-    pub fn tick(&mut self) {
-        if clock::monotonic() - self.last >= self.every {
-            self.print();
+    pub fn print_if_due(&mut self) {
+        if clock::monotonic_now() - self.last >= self.every {
+            self.print_interval();
         }
     }
 
-    fn print(&mut self) {
-        let now = clock::monotonic();
+    fn print_interval(&mut self) {
+        let now = clock::monotonic_now();
         let seconds = (now - self.last).as_secs_f64();
-        let each = |((wanted, value), before): ((&WantedCount, _), &Option<u64>)| {
+        let count_interval = |((wanted, value), before): ((&WantedCount, _), &Option<u64>)| {
             let added =
                 Option::zip(value, *before).map(|(now, then): (u64, u64)| now.saturating_sub(then));
             let count = LiveCount {
@@ -50,12 +50,12 @@ impl<'c> Live<'c> {
             (count, value)
         };
         let (counts, values): (Vec<LiveCount>, Vec<_>) =
-            self.counters.now().zip(&self.values).map(each).unzip();
+            self.counters.current_values().zip(&self.values).map(count_interval).unzip();
         let width = output::terminal_size(io::stderr()).map(|(columns, _)| columns);
         if self.lines.is_multiple_of(HEADING) {
-            output::say(&(live_counts_header(&counts, width) + "\n"));
+            output::print_stderr(&(live_counts_header(&counts, width) + "\n"));
         }
-        output::say(&(live_counts_line(now - self.began, &counts, width) + "\n"));
+        output::print_stderr(&(live_counts_line(now - self.began, &counts, width) + "\n"));
         (self.last, self.values, self.lines) = (now, values, self.lines + 1);
     }
 }

@@ -17,9 +17,9 @@ const PAGE: usize = 4096;
 const PERIOD: Duration = Duration::from_micros(100);
 
 /// Runs the load of this name for ever.
-pub fn serve(word: &str) -> ExitCode {
+pub fn run_load(word: &str) -> ExitCode {
     let worked = match word {
-        "compute" => compute(),
+        "compute" => load_cpus(),
         "memory" => touch_memory(),
         "processes" => start_processes(),
         "messages" => send_messages(),
@@ -30,7 +30,7 @@ pub fn serve(word: &str) -> ExitCode {
         _ => return ExitCode::from(2),
     };
     let Err(why) = worked;
-    output::say(&format!("{ARGUMENT} {word}: {why}\n"));
+    output::print_stderr(&format!("{ARGUMENT} {word}: {why}\n"));
     ExitCode::FAILURE
 }
 
@@ -38,7 +38,7 @@ pub fn serve(word: &str) -> ExitCode {
 type Endless = Result<std::convert::Infallible, io::Error>;
 
 /// Loads two CPUs.
-fn compute() -> Endless {
+fn load_cpus() -> Endless {
     let work = || {
         let mut number = 1.0_f64;
         loop {

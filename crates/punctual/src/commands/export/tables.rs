@@ -3,10 +3,10 @@
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::{Bundle, Manifest, Member, lab};
-use punctual_core::format::{counted, plain};
+use punctual_core::format::{count_with_noun, escape_unsafe};
 use punctual_report::export::fleet::{FleetPartition, FleetRun, FleetTables, LabRun, id_of};
 use punctual_session::explanation::{self, Wanted};
-use punctual_session::messages::shown;
+use punctual_session::messages::display_path;
 use punctual_study::labs::run_name::RunName;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,13 +38,16 @@ pub fn write(paths: &[PathBuf], machine: Option<&str>, output: Option<&Path>) ->
     let mut finder = Finder { machine: machine.unwrap_or("unknown"), ..Finder::default() };
     for path in paths {
         if !path.is_dir() {
-            return Err(Failure::refused(format!("{} is not a directory", shown(path))));
+            return Err(Failure::refused(format!("{} is not a directory", display_path(path))));
         }
-        finder.look(path, None, DEPTH);
+        finder.find_bundles(path, None, DEPTH);
     }
     if finder.found.is_empty() && finder.counted.without_end + finder.counted.unreadable == 0 {
-        let all: Vec<String> = paths.iter().map(|path| shown(path)).collect();
-        return Err(Failure::refused(format!("there is no bundle in {}", all.join(", "))));
+        let searched_paths: Vec<String> = paths.iter().map(|path| display_path(path)).collect();
+        return Err(Failure::refused(format!(
+            "there is no bundle in {}",
+            searched_paths.join(", ")
+        )));
     }
     let Finder { found, mut counted, .. } = finder;
     for (partition, bundles) in found {
@@ -54,19 +57,20 @@ pub fn write(paths: &[PathBuf], machine: Option<&str>, output: Option<&Path>) ->
         }
         tables.finish().map_err(Failure::failed)?;
     }
-    output::print(&format!("{}\n", counted.words(root)))?;
+    output::print_stdout(&format!("{}\n", counted.format_counts(root)))?;
     Ok(if counted.unreadable > 0 { Exit::Failed } else { Exit::Done })
 }
 
 fn add(tables: &mut FleetTables, found: FoundBundle, counted: &mut ExportedCounts) {
-    if tables.has(&found.id) {
+    if tables.has_run(&found.id) {
         counted.there += 1;
         return;
     }
     match Bundle::open(&found.path) {
         Ok(bundle) => {
             let explanations = bundle.windows.is_some().then(|| {
-                explanation::open(&bundle, &Wanted::default()).map(|found| found.document())
+                explanation::explain_samples(&bundle, &Wanted::default())
+                    .map(|found| found.to_document())
             });
             let document = explanations.and_then(Result::ok);
             let lab = found.lab.as_ref().map(|(lab, run)| LabRun {
@@ -78,7 +82,7 @@ fn add(tables: &mut FleetTables, found: FoundBundle, counted: &mut ExportedCount
             counted.added += 1;
         }
         Err(why) => {
-            output::complain(&plain(&why.to_string()));
+            output::print_error(&escape_unsafe(&why.to_string()));
             counted.unreadable += 1;
         }
     }
@@ -93,15 +97,15 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     /// Adds a bundle, or those below a directory; `lab` is the name of its lab.
-    fn look(&mut self, path: &Path, lab: Option<&str>, depth: usize) {
-        let place = Member::root(path);
+    fn find_bundles(&mut self, path: &Path, lab: Option<&str>, depth: usize) {
+        let place = Member::from_root(path);
         if place.join("bundle.json").exists() {
-            return self.bundle(path, lab);
+            return self.add_bundle(path, lab);
         }
         if depth == 0 {
             return;
         }
-        let own = lab::read(path).ok().map(|document| document.name);
+        let lab_name = lab::read(path).ok().map(|document| document.name);
         let mut below: Vec<PathBuf> =
             std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect();
         below.sort();
@@ -109,16 +113,16 @@ impl Finder<'_> {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             // Skips unfinished and failed runs of a lab.
             if !name.starts_with('.') && !name.ends_with(".failed") && is_directory(&path) {
-                self.look(&path, own.as_deref().or(lab), depth - 1);
+                self.find_bundles(&path, lab_name.as_deref().or(lab), depth - 1);
             }
         }
     }
 
-    fn bundle(&mut self, path: &Path, lab: Option<&str>) {
-        let manifest: Manifest = match Member::root(path).join("bundle.json").read_json() {
+    fn add_bundle(&mut self, path: &Path, lab: Option<&str>) {
+        let manifest: Manifest = match Member::from_root(path).join("bundle.json").read_json() {
             Ok(manifest) => manifest,
             Err(why) => {
-                output::complain(&plain(&why.to_string()));
+                output::print_error(&escape_unsafe(&why.to_string()));
                 self.counted.unreadable += 1;
                 return;
             }
@@ -134,7 +138,7 @@ impl Finder<'_> {
             Some((lab?.to_owned(), text.parse().ok()?))
         };
         let found = FoundBundle { path: path.to_owned(), id: id_of(&manifest), lab: run() };
-        let partition = FleetPartition::of(&manifest, self.machine);
+        let partition = FleetPartition::from_manifest(&manifest, self.machine);
         self.found.entry(partition).or_default().push(found);
     }
 }
@@ -144,8 +148,9 @@ fn is_directory(path: &Path) -> bool {
 }
 
 impl ExportedCounts {
-    fn words(&self, root: &Path) -> String {
-        let mut text = format!("{} added to {}", counted(self.added, "run"), shown(root));
+    fn format_counts(&self, root: &Path) -> String {
+        let mut text =
+            format!("{} added to {}", count_with_noun(self.added, "run"), display_path(root));
         for (count, what) in [
             (self.there, "there already"),
             (self.without_end, "no recorded end: running or cut off, not included"),

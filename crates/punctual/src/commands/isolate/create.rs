@@ -1,10 +1,10 @@
 //! `punctual isolate create`.
 
-use super::journals::{journal_failure, system};
+use super::journals::{journal_failure, system_journals};
 use super::tweaks::Without;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use punctual_core::format::plain;
+use punctual_core::format::escape_unsafe;
 use punctual_host::files::Root;
 use punctual_host::isolate::{
     self, Change, CreateError, IsolationPlan, Partition, PartitionRequest, PlanStep, TargetCpus,
@@ -51,31 +51,32 @@ pub struct IsolateCreateArgs {
 
 /// Creates the partition, or prints the changes that would be made.
 pub fn run(args: IsolateCreateArgs) -> Ending {
-    let request = request(&args)?;
-    let (files, store) = system();
+    let request = partition_request(&args)?;
+    let (files, store) = system_journals();
     if args.dry_run {
-        let plan = isolate::plan(&files, &request).map_err(Failure::refused)?;
-        output::print(&planned(&plan))?;
+        let plan = isolate::plan_partition(&files, &request).map_err(Failure::refused)?;
+        output::print_stdout(&format_plan(&plan))?;
         return Ok(Exit::Done);
     }
-    let partition = isolate::create(&request, &files, &store).map_err(|error| match error {
-        CreateError::Refused(refusal) => Failure::refused(refusal),
-        CreateError::Journal(error) => journal_failure(error),
-        failed @ CreateError::Failed { .. } => Failure::failed(failed),
-    })?;
+    let partition =
+        isolate::create_partition(&request, &files, &store).map_err(|error| match error {
+            CreateError::Refused(refusal) => Failure::refused(refusal),
+            CreateError::Journal(error) => journal_failure(error),
+            failed @ CreateError::Failed { .. } => Failure::failed(failed),
+        })?;
     if args.json {
         output::print_json(&partition)?
     } else {
-        output::print(&made(&partition))?
+        output::print_stdout(&format_changes(&partition))?
     }
     Ok(Exit::Done)
 }
 
-fn request(args: &IsolateCreateArgs) -> Result<PartitionRequest, Failure> {
+fn partition_request(args: &IsolateCreateArgs) -> Result<PartitionRequest, Failure> {
     let target = match (&args.cpus, args.node) {
         (_, Some(node)) => TargetCpus::Node(node),
         (Some(text), None) => {
-            TargetCpus::Cpus(parse_cpus_on(&Root::system(), text).map_err(Failure::refused)?)
+            TargetCpus::Cpus(parse_cpus_on(&Root::from_system(), text).map_err(Failure::refused)?)
         }
         (None, None) => return Err(Failure::refused("which CPUs?")),
     };
@@ -89,25 +90,26 @@ fn request(args: &IsolateCreateArgs) -> Result<PartitionRequest, Failure> {
 }
 
 /// The plan, a line per change.
-fn planned(plan: &IsolationPlan) -> String {
+fn format_plan(plan: &IsolationPlan) -> String {
     let mut text = format!(
         "CPU {} for real-time tasks, {} for all others\n",
         plan.machine.rt, plan.machine.housekeeping
     );
     for step in &plan.steps {
-        let _ = writeln!(text, "  {:<22} {}", step.name, change(step));
+        let _ = writeln!(text, "  {:<22} {}", step.name, format_change(step));
     }
     if !plan.skipped.is_empty() {
         text += "skipped\n";
     }
     for skipped in &plan.skipped {
-        let _ = writeln!(text, "  {:<22} {}", skipped.tweak, plain(&skipped.reason));
+        let _ = writeln!(text, "  {:<22} {}", skipped.tweak, escape_unsafe(&skipped.reason));
     }
     text
 }
 
-fn change(step: &PlanStep) -> String {
-    let about = step.about.as_ref().map(|about| format!(" ({})", plain(about))).unwrap_or_default();
+fn format_change(step: &PlanStep) -> String {
+    let about =
+        step.about.as_ref().map(|about| format!(" ({})", escape_unsafe(about))).unwrap_or_default();
     match &step.change {
         Change::NoteAffinities => "record the affinity of every task".into(),
         Change::EnableController { path } => format!("write `+cpuset` to {path}"),
@@ -120,7 +122,7 @@ fn change(step: &PlanStep) -> String {
                 "write `{}` to {}{about}, which holds `{}`",
                 write.new,
                 write.path,
-                plain(&write.old)
+                escape_unsafe(&write.old)
             )
         }
         Change::MoveTasks { to, now } => {
@@ -147,7 +149,7 @@ fn change(step: &PlanStep) -> String {
 }
 
 /// The changes that were made.
-fn made(partition: &Partition) -> String {
+fn format_changes(partition: &Partition) -> String {
     let note = &partition.note;
     let changed = partition
         .applied
@@ -160,15 +162,21 @@ fn made(partition: &Partition) -> String {
          {} kept off by their affinity\n",
         note.rt, note.cpus, note.nrt, note.housekeeping, tasks.moved, tasks.confined
     );
-    let refused: Vec<&StepResult> = partition.refused().collect();
-    section(&mut text, "refused by the kernel", refused.iter().map(|one| refusal(one)));
-    let skipped =
-        partition.skipped.iter().map(|one| format!("{:<22} {}", one.tweak, plain(&one.reason)));
-    section(&mut text, "skipped", skipped);
+    let refused: Vec<&StepResult> = partition.refused_changes().collect();
+    write_section(
+        &mut text,
+        "refused by the kernel",
+        refused.iter().map(|one| format_refusal(one)),
+    );
+    let skipped = partition
+        .skipped
+        .iter()
+        .map(|one| format!("{:<22} {}", one.tweak, escape_unsafe(&one.reason)));
+    write_section(&mut text, "skipped", skipped);
     let visiting = tasks.not_moved.iter().filter(|task| task.may_run_in_partition);
-    let visiting =
-        visiting.map(|task| format!("{:>7} {:<28} {}", task.tid, plain(&task.name), task.why));
-    section(&mut text, "tasks that may still run on the partition's CPUs", visiting);
+    let visiting = visiting
+        .map(|task| format!("{:>7} {:<28} {}", task.tid, escape_unsafe(&task.name), task.why));
+    write_section(&mut text, "tasks that may still run on the partition's CPUs", visiting);
     let elsewhere = tasks.not_moved.iter().filter(|task| !task.may_run_in_partition).count();
     if elsewhere > 0 {
         let _ = writeln!(
@@ -182,28 +190,28 @@ fn made(partition: &Partition) -> String {
                  what still runs on these CPUs\n";
     }
     let advice = partition.advice.iter().map(|one| match &one.remedy {
-        Some(remedy) => format!("{}: {remedy}", plain(&one.message)),
-        None => plain(&one.message),
+        Some(remedy) => format!("{}: {remedy}", escape_unsafe(&one.message)),
+        None => escape_unsafe(&one.message),
     });
-    section(&mut text, "advice", advice);
+    write_section(&mut text, "advice", advice);
     let aside = partition.put_aside.iter().map(|name| format!("{name}: left by an earlier boot"));
-    section(&mut text, "moved aside", aside);
+    write_section(&mut text, "moved aside", aside);
     text + "to revert: punctual isolate undo\n"
 }
 
-fn refusal(one: &StepResult) -> String {
-    let why = match &one.effect {
-        ChangeResult::Refused { why, .. } | ChangeResult::HalfMade { why } => plain(why),
+fn format_refusal(one: &StepResult) -> String {
+    let reason = match &one.effect {
+        ChangeResult::Refused { why, .. } | ChangeResult::HalfMade { why } => escape_unsafe(why),
         ChangeResult::Ignored { value } => {
-            format!("accepted the write and kept `{}`", plain(value))
+            format!("accepted the write and kept `{}`", escape_unsafe(value))
         }
         ChangeResult::Changed { .. } | ChangeResult::Already => String::new(),
     };
-    format!("{:<22} `{}` to {}: {why}", one.step, one.requested, plain(&one.path))
+    format!("{:<22} `{}` to {}: {reason}", one.step, one.requested, escape_unsafe(&one.path))
 }
 
 /// A heading with its lines; empty without lines.
-pub fn section(text: &mut String, heading: &str, lines: impl Iterator<Item = String>) {
+pub fn write_section(text: &mut String, heading: &str, lines: impl Iterator<Item = String>) {
     for (place, line) in lines.enumerate() {
         if place == 0 {
             let _ = writeln!(text, "{heading}");

@@ -1,6 +1,6 @@
 //! `punctual isolate run` and `punctual isolate move`.
 
-use super::journals::{journal_failure, system};
+use super::journals::{journal_failure, system_journals};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
@@ -65,14 +65,14 @@ pub struct MoveArgs {
 
 /// Enters the partition and executes the command.
 pub fn run(args: IsolateRunArgs) -> Ending {
-    let (files, store) = system();
-    let scheduling = scheduling(&args)?;
+    let (files, store) = system_journals();
+    let scheduling = requested_scheduling(&args)?;
     let entry = EnteredPartition {
         partition: args.partition,
-        cpus: cpus(args.cpus.as_deref())?,
+        cpus: parse_cpus(args.cpus.as_deref())?,
         scheduling,
     };
-    enter_self(&files, &store, &entry).map_err(failure)?;
+    enter_self(&files, &store, &entry).map_err(to_failure)?;
     let Some((program, arguments)) = args.command.split_first() else {
         return Err(Failure::refused("which command?"));
     };
@@ -85,16 +85,16 @@ pub fn run(args: IsolateRunArgs) -> Ending {
 
 /// Moves each task.
 pub fn run_move(args: MoveArgs) -> Ending {
-    let (files, store) = system();
+    let (files, store) = system_journals();
     let entry = EnteredPartition {
         partition: args.partition,
-        cpus: cpus(args.cpus.as_deref())?,
+        cpus: parse_cpus(args.cpus.as_deref())?,
         scheduling: None,
     };
     let membership = if args.thread { Membership::Thread } else { Membership::Process };
     let mut text = String::new();
     for pid in args.pids {
-        let entered = move_process(&files, &store, pid, membership, &entry).map_err(failure)?;
+        let entered = move_process(&files, &store, pid, membership, &entry).map_err(to_failure)?;
         let recorded = if entered.recorded {
             ""
         } else {
@@ -107,15 +107,15 @@ pub fn run_move(args: MoveArgs) -> Ending {
             entered.cpus
         );
     }
-    output::print(&text)?;
+    output::print_stdout(&text)?;
     Ok(Exit::Done)
 }
 
-fn cpus(text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
-    text.map(|text| parse_cpus_on(&Root::system(), text).map_err(Failure::refused)).transpose()
+fn parse_cpus(text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
+    text.map(|text| parse_cpus_on(&Root::from_system(), text).map_err(Failure::refused)).transpose()
 }
 
-fn failure(error: EnterError) -> Failure {
+fn to_failure(error: EnterError) -> Failure {
     match error {
         EnterError::Journal(error) => journal_failure(error),
         EnterError::Stays { .. } | EnterError::Scheduling { .. } | EnterError::File(_) => {
@@ -125,7 +125,7 @@ fn failure(error: EnterError) -> Failure {
     }
 }
 
-fn scheduling(args: &IsolateRunArgs) -> Result<Option<Scheduling>, Failure> {
+fn requested_scheduling(args: &IsolateRunArgs) -> Result<Option<Scheduling>, Failure> {
     let fixed = |policy: Policy, value: u8| {
         let priority = Priority::try_from(value).map_err(Failure::refused)?;
         Ok(Some(Scheduling::new(policy, Some(priority))))
@@ -133,13 +133,13 @@ fn scheduling(args: &IsolateRunArgs) -> Result<Option<Scheduling>, Failure> {
     match (args.fifo, args.rr, &args.deadline, args.other) {
         (Some(priority), ..) => fixed(Policy::Fifo, priority),
         (_, Some(priority), ..) => fixed(Policy::Rr, priority),
-        (_, _, Some(text), _) => deadline(text).map(Some),
+        (_, _, Some(text), _) => parse_deadline(text).map(Some),
         (.., true) => Ok(Some(Scheduling::new(Policy::Other, None))),
         _ => Ok(None),
     }
 }
 
-fn deadline(text: &str) -> Result<Scheduling, Failure> {
+fn parse_deadline(text: &str) -> Result<Scheduling, Failure> {
     let spans: Vec<Nanos> = text
         .split(',')
         .map(|part| part.parse().map_err(Failure::refused))

@@ -6,8 +6,8 @@ use punctual_host::journal::{JournalDirectory, JournalError};
 use std::io::ErrorKind;
 
 /// The running system and its journals.
-pub fn system() -> (Root, JournalDirectory) {
-    (Root::system(), JournalDirectory::system())
+pub fn system_journals() -> (Root, JournalDirectory) {
+    (Root::from_system(), JournalDirectory::from_system())
 }
 
 /// The error of unusable journals, which prevent any start.

@@ -1,9 +1,9 @@
 //! `punctual isolate list`.
 
-use super::journals::system;
+use super::journals::system_journals;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use punctual_core::format::plain;
+use punctual_core::format::escape_unsafe;
 use punctual_host::isolate::{self, PartitionView};
 use std::fmt::Write;
 
@@ -22,8 +22,8 @@ pub struct IsolateListArgs {
 
 /// Lists every cgroup with assigned CPUs.
 pub fn run(args: IsolateListArgs) -> Ending {
-    let (files, store) = system();
-    let views = isolate::list(&files, &store).map_err(Failure::refused)?;
+    let (files, store) = system_journals();
+    let views = isolate::list_partitions(&files, &store).map_err(Failure::refused)?;
     if args.json {
         output::print_json(&views)?;
         return Ok(Exit::Done);
@@ -33,13 +33,14 @@ pub fn run(args: IsolateListArgs) -> Ending {
     if views.is_empty() {
         text += "no cgroup has exclusive CPUs\n";
     }
-    output::print(&text)?;
+    output::print_stdout(&text)?;
     Ok(Exit::Done)
 }
 
 fn format_partition(text: &mut String, view: &PartitionView, quiet: bool) {
-    let claim = view.claim.as_ref().map(|claim| format!(", {}", plain(claim))).unwrap_or_default();
-    let own = match view.half {
+    let claim =
+        view.claim.as_ref().map(|claim| format!(", {}", escape_unsafe(claim))).unwrap_or_default();
+    let origin = match view.half {
         Some("rt") => ", made by punctual for real time",
         Some(_) => ", made by punctual for housekeeping",
         None => "",
@@ -47,11 +48,11 @@ fn format_partition(text: &mut String, view: &PartitionView, quiet: bool) {
     let tasks = view.tasks.len();
     let _ = writeln!(
         text,
-        "Name: {}  CPUs: {}  tasks: {tasks}{claim}{own}",
-        plain(&view.name),
+        "Name: {}  CPUs: {}  tasks: {tasks}{claim}{origin}",
+        escape_unsafe(&view.name),
         view.cpus
     );
     for task in view.tasks.iter().filter(|_| !quiet) {
-        let _ = writeln!(text, "  {:>7} {}", task.tid, plain(&task.name));
+        let _ = writeln!(text, "  {:>7} {}", task.tid, escape_unsafe(&task.name));
     }
 }

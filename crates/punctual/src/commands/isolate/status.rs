@@ -1,10 +1,10 @@
 //! `punctual isolate status`.
 
-use super::create::section;
-use super::journals::{journal_failure, system};
+use super::create::write_section;
+use super::journals::{journal_failure, system_journals};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use punctual_core::format::{counted, plain};
+use punctual_core::format::{count_with_noun, escape_unsafe};
 use punctual_core::{CpuSet, Fact, Nanos};
 use punctual_host::isolate::{
     self, Activity, CpuActivity, InterruptActivity, JournalState, PartitionStatus, Sampling,
@@ -50,18 +50,18 @@ struct StatusAnswer {
 
 /// Polls, counts and prints.
 pub fn run(args: IsolateStatusArgs) -> Ending {
-    let (files, store) = system();
+    let (files, store) = system_journals();
     let wanted = args
         .cpus
         .as_deref()
         .map(|text| isolate::parse_cpus_on(&files, text).map_err(Failure::refused))
         .transpose()?;
-    let partition = match isolate::status(&files, &store) {
+    let partition = match isolate::partition_status(&files, &store) {
         // With named CPUs, visits can be counted without any rights.
         Err(error) if wanted.is_some() => Fact::Unavailable(error.to_string()),
         other => Fact::Known(other.map_err(journal_failure)?),
     };
-    let standing = partition.known().and_then(Option::as_ref);
+    let standing = partition.known_value().and_then(Option::as_ref);
     let partrt = match standing {
         Some(_) => None,
         None => isolate::find_partrt(&files).ok().flatten(),
@@ -72,13 +72,13 @@ pub fn run(args: IsolateStatusArgs) -> Ending {
     let sampling = Sampling { interval: args.interval, period: args.period };
     let visits = match cpus.is_empty() || args.interval <= Nanos::ZERO {
         true => Fact::NotAsked,
-        false => Fact::Known(isolate::sample(&files, &cpus, &members, sampling)),
+        false => Fact::Known(isolate::sample_cpus(&files, &cpus, &members, sampling)),
     };
     let answer = StatusAnswer { partition, partrt, visits };
     if args.json {
         output::print_json(&answer)?
     } else {
-        output::print(&format_answer(&answer, &cpus))?
+        output::print_stdout(&format_answer(&answer, &cpus))?
     }
     Ok(Exit::Done)
 }
@@ -87,23 +87,25 @@ fn format_answer(answer: &StatusAnswer, cpus: &CpuSet) -> String {
     let mut text = String::new();
     match &answer.partition {
         Fact::Known(Some(status)) => print_partition(&mut text, status),
-        Fact::Unavailable(why) => drop(writeln!(text, "partition: unavailable: {}", plain(why))),
+        Fact::Unavailable(why) => {
+            let _ = writeln!(text, "partition: unavailable: {}", escape_unsafe(why));
+        }
         Fact::Known(None) | Fact::NotAsked => match &answer.partrt {
             Some(note) => {
                 let _ = writeln!(
                     text,
                     "partition {} of partrt: CPU {}; housekeeping {}: CPU {}\n`punctual isolate \
                      undo` undoes it",
-                    plain(&note.rt),
+                    escape_unsafe(&note.rt),
                     note.cpus,
-                    plain(&note.nrt),
+                    escape_unsafe(&note.nrt),
                     note.housekeeping
                 );
             }
             None => text += "no partition created by punctual\n",
         },
     }
-    if let Some(visits) = answer.visits.known() {
+    if let Some(visits) = answer.visits.known_value() {
         print_visits(&mut text, visits, cpus);
     }
     text
@@ -111,7 +113,11 @@ fn format_answer(answer: &StatusAnswer, cpus: &CpuSet) -> String {
 
 fn print_partition(text: &mut String, status: &PartitionStatus) {
     let note = &status.note;
-    let kind = status.kind.known().map(|kind| format!(", {}", plain(kind))).unwrap_or_default();
+    let kind = status
+        .kind
+        .known_value()
+        .map(|kind| format!(", {}", escape_unsafe(kind)))
+        .unwrap_or_default();
     let _ = writeln!(
         text,
         "partition {}: CPU {}{kind}; housekeeping {}: CPU {}",
@@ -123,22 +129,28 @@ fn print_partition(text: &mut String, status: &PartitionStatus) {
         JournalState::HalfUndone => Some("it was only partly undone"),
         JournalState::Abandoned => Some("the experiment that created it was killed"),
     };
-    section(text, "run `punctual isolate undo`", standing.into_iter().map(str::to_owned));
+    write_section(text, "run `punctual isolate undo`", standing.into_iter().map(str::to_owned));
     let in_force = status.in_force.iter().filter(|one| one.in_force).count();
     let _ = writeln!(text, "{in_force} of {} settings in force", status.in_force.len());
     let changed = status.in_force.iter().filter(|one| !one.in_force).map(|one| {
         let holds = match &one.holds {
-            Fact::Known(value) => format!("`{}`", plain(value)),
-            Fact::Unavailable(why) => plain(why),
+            Fact::Known(value) => format!("`{}`", escape_unsafe(value)),
+            Fact::Unavailable(why) => escape_unsafe(why),
             Fact::NotAsked => "?".into(),
         };
-        format!("{:<22} {}: {holds}, not `{}`", one.step, plain(&one.path), plain(&one.set_to))
+        format!(
+            "{:<22} {}: {holds}, not `{}`",
+            one.step,
+            escape_unsafe(&one.path),
+            escape_unsafe(&one.set_to)
+        )
     });
-    section(text, "changed since", changed);
+    write_section(text, "changed since", changed);
     let budgets = status.without_rt_budget.iter();
-    let budgets = budgets
-        .map(|(cgroup, tasks)| format!("{}/cpu.rt_runtime_us is 0: {tasks} tasks", plain(cgroup)));
-    section(
+    let budgets = budgets.map(|(cgroup, tasks)| {
+        format!("{}/cpu.rt_runtime_us is 0: {tasks} tasks", escape_unsafe(cgroup))
+    });
+    write_section(
         text,
         "cgroups without a real-time budget: SCHED_FIFO and SCHED_RR are refused in them",
         budgets,
@@ -152,13 +164,13 @@ fn print_visits(text: &mut String, visits: &Activity, cpus: &CpuSet) {
     }
     match &visits.tasks {
         Fact::Known(tasks) => {
-            let of_others = tasks.iter().filter(|task| !task.member).map(visit);
-            section(text, &format!("  tasks seen in {} polls", visits.samples), of_others);
+            let of_others = tasks.iter().filter(|task| !task.member).map(format_visit);
+            write_section(text, &format!("  tasks seen in {} polls", visits.samples), of_others);
             let members = tasks.iter().filter(|task| task.member).count();
             let _ = writeln!(text, "  {members} tasks of the partition ran");
         }
         Fact::Unavailable(why) => {
-            let _ = writeln!(text, "  tasks: unavailable: {}", plain(why));
+            let _ = writeln!(text, "  tasks: unavailable: {}", escape_unsafe(why));
         }
         Fact::NotAsked => {}
     }
@@ -170,7 +182,7 @@ fn print_visits(text: &mut String, visits: &Activity, cpus: &CpuSet) {
 fn print_cpu(text: &mut String, cpu: &CpuActivity) {
     let count = |fact: &Fact<u64>| match fact {
         Fact::Known(count) => count.to_string(),
-        Fact::Unavailable(why) => format!("unavailable ({})", plain(why)),
+        Fact::Unavailable(why) => format!("unavailable ({})", escape_unsafe(why)),
         Fact::NotAsked => "not counted".into(),
     };
     let (timers, switches) = (count(&cpu.timer_interrupts), count(&cpu.context_switches));
@@ -183,7 +195,7 @@ fn print_cpu(text: &mut String, cpu: &CpuActivity) {
         match fact {
             Fact::Known(all) => all.iter().for_each(|one| print_interrupt(text, what, one)),
             Fact::Unavailable(why) => {
-                let _ = writeln!(text, "    {what}s: unavailable: {}", plain(why));
+                let _ = writeln!(text, "    {what}s: unavailable: {}", escape_unsafe(why));
             }
             Fact::NotAsked => {}
         }
@@ -191,10 +203,16 @@ fn print_cpu(text: &mut String, cpu: &CpuActivity) {
 }
 
 fn print_interrupt(text: &mut String, what: &str, one: &InterruptActivity) {
-    let _ = writeln!(text, "    {:>8} × {what} {} {}", one.count, plain(&one.id), plain(&one.name));
+    let _ = writeln!(
+        text,
+        "    {:>8} × {what} {} {}",
+        one.count,
+        escape_unsafe(&one.id),
+        escape_unsafe(&one.name)
+    );
 }
 
-fn visit(task: &TaskActivity) -> String {
+fn format_visit(task: &TaskActivity) -> String {
     let kind = match (task.kernel, task.bound) {
         (_, true) => "kernel thread, bound to its CPUs",
         (true, _) => "kernel thread",
@@ -204,7 +222,7 @@ fn visit(task: &TaskActivity) -> String {
     format!(
         "  {:>7} {:<24} seen {}, ran at most {ran:.0} µs; {kind}",
         task.tid,
-        plain(&task.name),
-        counted(seen as u64, "time")
+        escape_unsafe(&task.name),
+        count_with_noun(seen as u64, "time")
     )
 }

@@ -14,10 +14,10 @@ pub struct IsolateTweaksArgs {}
 /// Prints the tweaks.
 pub fn run(IsolateTweaksArgs {}: IsolateTweaksArgs) -> Ending {
     let mut text = String::new();
-    for tweak in tweaks::all() {
+    for tweak in tweaks::all_tweaks() {
         let _ = writeln!(text, "{}\n  {}\n  {}", tweak.name, tweak.doc, tweak.source);
     }
-    output::print(&text)?;
+    output::print_stdout(&text)?;
     Ok(Exit::Done)
 }
 
@@ -25,14 +25,14 @@ pub fn run(IsolateTweaksArgs {}: IsolateTweaksArgs) -> Ending {
 pub struct Without(pub Vec<String>);
 
 /// The name of a flag. clap requires static names; this is called once per tweak and use.
-fn flag(tweak: &str) -> &'static str {
+fn tweak_flag(tweak: &str) -> &'static str {
     format!("no-{tweak}").leak()
 }
 
 impl clap::Args for Without {
     fn augment_args(command: Command) -> Command {
-        tweaks::all().fold(command, |command, tweak| {
-            let flag = flag(tweak.name);
+        tweaks::all_tweaks().fold(command, |command, tweak| {
+            let flag = tweak_flag(tweak.name);
             let arg = Arg::new(flag)
                 .long(flag)
                 .action(ArgAction::SetTrue)
@@ -48,7 +48,7 @@ impl clap::Args for Without {
 impl FromArgMatches for Without {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Without, clap::Error> {
         let unwanted =
-            tweaks::all().filter(|tweak| matches.get_flag(&format!("no-{}", tweak.name)));
+            tweaks::all_tweaks().filter(|tweak| matches.get_flag(&format!("no-{}", tweak.name)));
         Ok(Without(unwanted.map(|tweak| tweak.name.to_owned()).collect()))
     }
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

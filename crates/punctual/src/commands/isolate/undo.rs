@@ -1,16 +1,16 @@
 //! `punctual isolate undo`.
 
-use super::create::section;
-use super::journals::{journal_failure, system};
+use super::create::write_section;
+use super::journals::{journal_failure, system_journals};
 use crate::commands::boot::report_trial;
 use crate::exit::{Ending, Exit};
 use crate::output;
-use punctual_core::format::{counted, plain};
+use punctual_core::format::{count_with_noun, escape_unsafe};
 use punctual_host::isolate::lasting::SERVICE;
 use punctual_host::isolate::{PARTRT_SETTINGS, take_over};
 use punctual_host::journal::record::ChangePurpose;
 use punctual_host::journal::report::JournalReport;
-use punctual_host::journal::{IfChanged, SavedJournal, UndoReport, undo};
+use punctual_host::journal::{IfChanged, SavedJournal, UndoReport, undo_journals};
 use std::cell::Cell;
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
@@ -43,7 +43,7 @@ pub struct IsolateUndoArgs {
 
 /// Runs the subcommand.
 pub fn run(args: IsolateUndoArgs) -> Ending {
-    let (files, store) = system();
+    let (files, store) = system_journals();
     let if_changed = match (args.force, args.keep) {
         (true, _) => IfChanged::Overwrite,
         (_, true) => IfChanged::Keep,
@@ -64,31 +64,31 @@ pub fn run(args: IsolateUndoArgs) -> Ending {
             take_over(&files, &store, partrt_settings().as_deref()).map_err(journal_failure)?
         }
     };
-    let report = undo(&store, &files, if_changed, wanted).map_err(journal_failure)?;
+    let report = undo_journals(&store, &files, if_changed, wanted).map_err(journal_failure)?;
     if args.json {
         output::print_json(&report)?
     } else {
         let mut text = format_report(&report);
-        section(
+        write_section(
             &mut text,
             "changed by partrt, and left: the former values are not known",
             unknown.into_iter().flatten(),
         );
-        output::print(&text)?;
+        output::print_stdout(&text)?;
         if Path::new("/").join(SERVICE).exists() {
-            output::say(
+            output::print_stderr(
                 "note: the partition is made again at the next boot: `punctual isolate unit \
                  --remove` removes what makes it\n",
             );
         }
         if fixes.get() {
-            output::say(
+            output::print_stderr(
                 "note: the changes of `punctual check --fix` are still in force: `punctual isolate \
                  undo --fixes` reverts them\n",
             );
         }
         if others.get() {
-            output::say(
+            output::print_stderr(
                 "note: a partition or its tweaks are still in force: `punctual isolate undo` \
                  reverts them\n",
             );
@@ -112,7 +112,7 @@ fn format_report(report: &UndoReport) -> String {
         .put_aside
         .iter()
         .map(|name| format!("{name}: from an earlier boot; its changes are gone"));
-    section(&mut text, "moved aside", aside);
+    write_section(&mut text, "moved aside", aside);
     if report.journals.is_empty() {
         text += "nothing to undo\n";
     }
@@ -121,8 +121,8 @@ fn format_report(report: &UndoReport) -> String {
 }
 
 fn format_journal(text: &mut String, journal: &JournalReport) {
-    let restored = counted(journal.restored.len() as u64, "setting");
-    let returned = counted(journal.tasks_returned as u64, "task");
+    let restored = count_with_noun(journal.restored.len() as u64, "setting");
+    let returned = count_with_noun(journal.tasks_returned as u64, "task");
     let _ = writeln!(text, "{}: {restored} restored, {returned} moved back", journal.name);
     if journal.affinities_restored + journal.affinities_left > 0 {
         let (restored, left) = (journal.affinities_restored, journal.affinities_left);
@@ -137,16 +137,18 @@ fn format_journal(text: &mut String, journal: &JournalReport) {
             if one.overwritten { "overwritten with" } else { "left as it is; before it was" };
         format!(
             "{}: `{}`, not `{}`; {what} `{}`",
-            plain(&one.path),
-            plain(&one.found),
+            escape_unsafe(&one.path),
+            escape_unsafe(&one.found),
             one.expected,
-            plain(&one.before)
+            escape_unsafe(&one.before)
         )
     });
-    section(text, "changed by another program in the meantime", changed);
-    let failed =
-        journal.failed.iter().map(|one| format!("{}: {}", plain(&one.path), plain(&one.why)));
-    section(text, "not restored", failed);
+    write_section(text, "changed by another program in the meantime", changed);
+    let failed = journal
+        .failed
+        .iter()
+        .map(|one| format!("{}: {}", escape_unsafe(&one.path), escape_unsafe(&one.why)));
+    write_section(text, "not restored", failed);
     if !journal.damaged.is_empty() {
         let _ = writeln!(
             text,

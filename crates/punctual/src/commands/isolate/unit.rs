@@ -1,12 +1,14 @@
 //! `punctual isolate unit`.
 
-use super::create::section;
+use super::create::write_section;
 use super::tweaks::Without;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use punctual_core::format::plain;
+use punctual_core::format::escape_unsafe;
 use punctual_host::files::Root;
-use punctual_host::isolate::lasting::{LastingRequest, install_lasting, lasting, remove_lasting};
+use punctual_host::isolate::lasting::{
+    LastingRequest, install_lasting, plan_lasting, remove_lasting,
+};
 use punctual_host::isolate::{check_rights, parse_cpus_on};
 use punctual_host::service_program::check_service_program;
 use std::path::Path;
@@ -34,7 +36,7 @@ pub struct IsolateUnitArgs {
 
 /// Prints, installs or removes.
 pub fn run(args: IsolateUnitArgs) -> Ending {
-    let files = Root::system();
+    let files = Root::from_system();
     let Some(text) = &args.cpus else {
         check_rights(&files).map_err(Failure::refused)?;
         return remove();
@@ -44,7 +46,7 @@ pub fn run(args: IsolateUnitArgs) -> Ending {
         options: args.without.0.iter().map(|tweak| format!("--no-{tweak}")).collect(),
         program: std::env::current_exe().map_err(Failure::failed)?,
     };
-    let planned = lasting(&files, &request).map_err(Failure::refused)?;
+    let planned = plan_lasting(&files, &request).map_err(Failure::refused)?;
     if args.install {
         check_rights(&files).map_err(Failure::refused)?;
         check_service_program(&files, &request.program).map_err(|why| {
@@ -55,9 +57,9 @@ pub fn run(args: IsolateUnitArgs) -> Ending {
         })?;
         install_lasting(Path::new("/"), &planned.files).map_err(Failure::refused)?;
     }
-    output::print(&planned.to_string())?;
+    output::print_stdout(&planned.to_string())?;
     if args.install {
-        output::say(
+        output::print_stderr(
             "installed: from the next boot on; now: `systemctl daemon-reload && systemctl start \
              punctual-isolate`; to remove: `punctual isolate unit --remove`\n",
         );
@@ -68,8 +70,12 @@ pub fn run(args: IsolateUnitArgs) -> Ending {
 fn remove() -> Ending {
     let done = remove_lasting(Path::new("/")).map_err(Failure::failed)?;
     let mut text = String::new();
-    section(&mut text, "removed", done.removed.iter().cloned());
-    section(&mut text, "changed by another program, and left", done.kept.iter().map(|p| plain(p)));
-    output::print(if text.is_empty() { "nothing is installed\n" } else { &text })?;
+    write_section(&mut text, "removed", done.removed.iter().cloned());
+    write_section(
+        &mut text,
+        "changed by another program, and left",
+        done.kept.iter().map(|p| escape_unsafe(p)),
+    );
+    output::print_stdout(if text.is_empty() { "nothing is installed\n" } else { &text })?;
     Ok(if done.kept.is_empty() { Exit::Done } else { Exit::Failed })
 }

@@ -35,10 +35,10 @@ pub struct LabCellArgs {
 pub fn run(args: LabCellArgs) -> Ending {
     let interrupts = SignalRequests::listen()?;
     let directory = LabDirectory::join(&args.directory)?;
-    let name = directory.named(&args.run)?;
+    let name = directory.find_run(&args.run)?;
     match run_one(&directory, &name, args.exact, &interrupts)? {
         AttemptResult::Whole(_) => {
-            output::print(&format!("{name}  done\n"))?;
+            output::print_stdout(&format!("{name}  done\n"))?;
             Ok(Exit::Done)
         }
         AttemptResult::Failed { why, .. } => Err(Failure::failed(format!("{name} failed, {why}"))),

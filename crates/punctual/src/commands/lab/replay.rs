@@ -1,7 +1,7 @@
 //! `punctual lab replay`: the worst sample of a cell of a lab: in virtual time the very same,
 //! replayed from the stored files of its run; elsewhere another run, with recording enabled.
 
-use super::report::inside;
+use super::report::member_inside;
 use crate::commands::bundle::show_options_of;
 use crate::commands::explain::exactly_of;
 use crate::exit::{Ending, Exit, Failure};
@@ -10,10 +10,10 @@ use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::lab::{self, CellDocument, SeedDocument};
 use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Nanos;
-use punctual_core::format::{micros, plain};
+use punctual_core::format::{escape_unsafe, micros_text};
 use punctual_report::terminal;
-use punctual_session::interrupts::{SignalRequests, interrupted};
-use punctual_session::messages::shown;
+use punctual_session::interrupts::{SignalRequests, interruption_failure};
+use punctual_session::messages::display_path;
 use punctual_study::exact::{self, HowMuch};
 use punctual_study::process::{Process, own_run};
 use punctual_study::targets::NOT_EXACT;
@@ -82,7 +82,7 @@ pub fn run(args: LabReplayArgs) -> Ending {
     if args.exact && cell.timebase() != Timebase::Virtual {
         return Err(Failure::refused(NOT_EXACT));
     }
-    let seed = seed(cell, args.seed)?;
+    let seed = select_seed(cell, args.seed)?;
     let is_virtual = cell.timebase() == Timebase::Virtual;
     let same = is_virtual && !(args.plain || args.exact || args.record);
     if let Some(kept) = kept_run(&args, seed).filter(|_| same && args.output.is_none()) {
@@ -90,7 +90,7 @@ pub fn run(args: LabReplayArgs) -> Ending {
     }
     let outside =
         || Failure::refused("lab.json names files that the lab's directory does not contain");
-    let experiment = inside(&args.directory, &seed.experiment).ok_or_else(outside)?;
+    let experiment = member_inside(&args.directory, &seed.experiment).ok_or_else(outside)?;
     experiment
         .open()
         .map_err(|why| Failure::refused(format!("cannot read {}: {why}", experiment.display())))?;
@@ -98,14 +98,14 @@ pub fn run(args: LabReplayArgs) -> Ending {
     let output = args
         .output
         .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("replay-{}-{stamp}", plain(&cell.name))));
+        .unwrap_or_else(|| PathBuf::from(format!("replay-{}-{stamp}", escape_unsafe(&cell.name))));
     let exact = args.exact || same;
     let how = match (args.plain, exact) {
         (true, _) => None,
         (_, true) => Some(EXACT),
         _ => Some("--explain"),
     };
-    let status = replayed(experiment.path(), &output, how)?;
+    let status = run_replay(experiment.path(), &output, how)?;
     let bundle = Bundle::open(&output).map_err(|why| {
         let message = format!("the run left no bundle ({status}): {why}");
         match status.code() {
@@ -119,7 +119,7 @@ pub fn run(args: LabReplayArgs) -> Ending {
 /// The first run of a seed, if it can be replayed from its stored files.
 fn kept_run(args: &LabReplayArgs, seed: &SeedDocument) -> Option<Bundle> {
     let name = seed.runs.first()?.bundle.as_ref()?;
-    let bundle = Bundle::open(inside(&args.directory, name)?.path()).ok()?;
+    let bundle = Bundle::open(member_inside(&args.directory, name)?.path()).ok()?;
     bundle.manifest.target.as_ref()?.made_of.is_some().then_some(bundle)
 }
 
@@ -127,46 +127,51 @@ fn kept_run(args: &LabReplayArgs, seed: &SeedDocument) -> Option<Bundle> {
 /// replay.
 fn shown_again(args: &LabReplayArgs, seed: &SeedDocument, kept: &Bundle) -> Ending {
     let recorded = seed.runs.first().and_then(|run| run.digest.as_deref());
-    let known: Option<ExactDocument> = kept.document(EXACT_MEMBER).unwrap_or_default();
+    let kept_explanation: Option<ExactDocument> =
+        kept.read_document(EXACT_MEMBER).unwrap_or_default();
     let max = seed.series.iter().filter_map(|series| series.max).max();
     let has_worst = |known: &ExactDocument| {
         recorded == Some(known.digest.as_str())
             && known.worst.iter().any(|one| Some(one.latency_ns) == max)
     };
     let wanted = HowMuch { worst: exact::WORST, lines: false };
-    let document = match known.filter(has_worst) {
+    let document = match kept_explanation.filter(has_worst) {
         Some(known) => Ok(known),
-        None => exact::explain(kept, wanted, output::messages(false)),
+        None => exact::explain_bundle(kept, wanted, output::stderr_messages(false)),
     };
     let document = document.map_err(|failure| Failure {
         exit: failure.exit,
         ..Failure::failed(format!(
             "{}\nhelp: `punctual lab replay {} {} --exact` runs the experiment again",
             failure.render(false),
-            plain(&args.directory.display().to_string()),
-            plain(&args.cell)
+            escape_unsafe(&args.directory.display().to_string()),
+            escape_unsafe(&args.cell)
         ))
     })?;
     if recorded != Some(document.digest.as_str()) {
         return Err(Failure::no_evidence(format!(
             "the explanation is of other samples (digest {}) than the lab's run (digest {})",
-            plain(&document.digest),
-            plain(recorded.unwrap_or("unknown"))
+            escape_unsafe(&document.digest),
+            escape_unsafe(recorded.unwrap_or("unknown"))
         )));
     }
-    output::print(&terminal::exact(&document, exact::SHOWN_SAMPLES, &show_options_of(kept)))?;
+    output::print_stdout(&terminal::show_exact_samples(
+        &document,
+        exact::SHOWN_SAMPLES,
+        &show_options_of(kept),
+    ))?;
     let worst = document.worst.iter().map(|one| one.latency_ns).max();
     let worst =
-        worst.map_or("nothing".to_owned(), |ns| format!("{} virtual µs", micros(Nanos(ns))));
-    let directory = shown(&kept.directory);
-    output::print(&format!(
+        worst.map_or("nothing".to_owned(), |ns| format!("{} virtual µs", micros_text(Nanos(ns))));
+    let directory = display_path(&kept.directory);
+    output::print_stdout(&format!(
         "\nthe samples are those of the lab: worst {worst}\nbundle  {directory}\n"
     ))?;
     Ok(Exit::Done)
 }
 
 /// The requested seed, or the worst.
-fn seed(cell: &CellDocument, wanted: Option<u64>) -> Result<&SeedDocument, Failure> {
+fn select_seed(cell: &CellDocument, wanted: Option<u64>) -> Result<&SeedDocument, Failure> {
     let worst = || {
         let max = |seed: &&SeedDocument| seed.series.iter().filter_map(|series| series.max).max();
         cell.seeds.iter().rev().max_by_key(max)
@@ -180,13 +185,13 @@ fn seed(cell: &CellDocument, wanted: Option<u64>) -> Result<&SeedDocument, Failu
                 .filter_map(|seed| seed.seed)
                 .map(|seed| seed.to_string())
                 .collect();
-            let known = if seeds.is_empty() { "none".to_owned() } else { seeds.join(", ") };
-            Failure::refused(format!("this cell was not run with that seed; it has {known}"))
+            let known_seeds = if seeds.is_empty() { "none".to_owned() } else { seeds.join(", ") };
+            Failure::refused(format!("this cell was not run with that seed; it has {known_seeds}"))
         }),
     }
 }
 
-fn replayed(experiment: &Path, output: &Path, how: Option<&str>) -> Result<ExitStatus, Failure> {
+fn run_replay(experiment: &Path, output: &Path, how: Option<&str>) -> Result<ExitStatus, Failure> {
     let interrupts = SignalRequests::listen()?;
     let mut command = own_run(output, experiment);
     command.args(how);
@@ -194,19 +199,19 @@ fn replayed(experiment: &Path, output: &Path, how: Option<&str>) -> Result<ExitS
     if how == Some(EXACT) {
         command.stdout(Stdio::null());
     }
-    let mut process = Process::run(command, None, None)?;
-    let status = process.wait(&|| interrupts.end_requested(), Duration::MAX)?;
-    status.filter(|_| !process.was_asked()).ok_or_else(interrupted)
+    let mut process = Process::start_run(command, None, None)?;
+    let status = process.wait_for_end(&|| interrupts.end_requested(), Duration::MAX)?;
+    status.filter(|_| !process.was_asked()).ok_or_else(interruption_failure)
 }
 
 /// The explanation, if it is that of the lab's run, whose bundle is `kept`.
-fn traced(
+fn explain_replay(
     recorded: Option<&str>,
     replay: &Bundle,
     (before, after): (&str, &str),
     kept: Option<&str>,
 ) -> Ending {
-    let digest = punctual_stats::summarize(replay).digest;
+    let digest = punctual_stats::summarize_bundle(replay).digest;
     if recorded.is_none() || recorded != digest.as_deref() {
         let kept = kept.map_or_else(String::new, |kept| {
             format!("; `punctual explain {kept} --exact` replays it with what was kept of it")
@@ -220,12 +225,12 @@ fn traced(
         )));
     }
     let explanation = exactly_of(&replay.directory)?;
-    let directory = shown(&replay.directory);
+    let directory = display_path(&replay.directory);
     if explanation.is_empty() {
         return Err(Failure::failed(format!("no instruction of {directory} was traced")));
     }
-    output::print(&explanation)?;
-    output::print(&format!(
+    output::print_stdout(&explanation)?;
+    output::print_stdout(&format!(
         "\nall samples are identical to those in the lab: worst {after}\nbundle  {directory}\n"
     ))?;
     Ok(Exit::Done)
@@ -240,20 +245,20 @@ fn compare_with_lab(
     replay: &Bundle,
 ) -> Ending {
     let recorded = seed.runs.first().and_then(|run| run.digest.as_deref());
-    let same =
-        recorded.is_some() && recorded == punctual_stats::summarize(replay).digest.as_deref();
+    let same = recorded.is_some()
+        && recorded == punctual_stats::summarize_bundle(replay).digest.as_deref();
     let exact = cell.timebase() == Timebase::Virtual;
     let before = seed.series.iter().filter_map(|series| series.max).max();
-    let after = replay.series().filter_map(|(_, series)| series.state.data.max).max();
-    let unit = cell.timebase().unit("µs");
+    let after = replay.all_series().filter_map(|(_, series)| series.state.data.max).max();
+    let unit = cell.timebase().format_unit("µs");
     let worst = |max: Option<Nanos>| {
-        max.map_or("nothing".to_owned(), |max| format!("{} {unit}", micros(max)))
+        max.map_or("nothing".to_owned(), |max| format!("{} {unit}", micros_text(max)))
     };
     let (before, after) = (worst(before.map(Nanos)), worst(after));
     if traced_exactly {
         let kept = seed.runs.first().and_then(|run| run.bundle.as_deref());
-        let kept = kept.map(|bundle| shown(&args.directory.join(bundle)));
-        return traced(recorded, replay, (&before, &after), kept.as_deref());
+        let kept = kept.map(|bundle| display_path(&args.directory.join(bundle)));
+        return explain_replay(recorded, replay, (&before, &after), kept.as_deref());
     }
     let words = match (same, exact, args.plain) {
         (true, _, true) => format!("identical to the last sample: worst {after}"),
@@ -271,10 +276,10 @@ fn compare_with_lab(
             format!("runs in real time are not repeatable: worst {before} in the lab, {after} now")
         }
     };
-    let directory = shown(&replay.directory);
+    let directory = display_path(&replay.directory);
     let explain =
         if args.plain { String::new() } else { format!("explain  punctual explain {directory}\n") };
-    output::print(&format!("{words}\n\nbundle   {directory}\n{explain}"))?;
+    output::print_stdout(&format!("{words}\n\nbundle   {directory}\n{explain}"))?;
     Ok(if args.plain && exact && !same { Exit::Failed } else { Exit::Done })
 }
 
@@ -288,7 +293,7 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bundles/good");
         let bundle = Bundle::open(&path).expect("a bundle");
         let ended = |recorded| {
-            let ended = traced(recorded, &bundle, ("1 µs", "2 µs"), Some("lab/cells/a/r1"));
+            let ended = explain_replay(recorded, &bundle, ("1 µs", "2 µs"), Some("lab/cells/a/r1"));
             ended.map_err(|failure| failure.exit).err()
         };
         assert_eq!(ended(Some("another")), Some(Exit::NoEvidence));

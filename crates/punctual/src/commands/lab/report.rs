@@ -10,7 +10,7 @@ use punctual_bundle::{Bundle, Member};
 use punctual_report::document::{self, lab_page};
 use punctual_report::export;
 use punctual_report::html::{self, HtmlError};
-use punctual_stats::lab::{StoredCell, of_runs, pool, requiring};
+use punctual_stats::lab::{StoredCell, add_requirements, of_runs, pool_samples};
 use punctual_study::labs::worst;
 use std::path::{Path, PathBuf};
 
@@ -57,10 +57,12 @@ pub fn run(args: LabReportArgs) -> Ending {
         outputs.add(write_junit(&document, file));
     }
     let directory = args.directory.display().to_string();
-    let text = |options: &_| document::lab(&document, &directory, &[]).terminal(options);
+    let text = |options: &_| {
+        document::build_lab_document(&document, &directory, &[]).to_terminal_text(options)
+    };
     let places = [("report", page.as_deref())];
-    outputs.add(printing::print(&document, args.json, text, &places));
-    outputs.end(document.exit())
+    outputs.add(printing::print_document(&document, args.json, text, &places));
+    outputs.into_ending(document.to_exit())
 }
 
 /// The document in a lab's directory, with the current knowledge of its worst samples.
@@ -69,7 +71,7 @@ pub fn run(args: LabReportArgs) -> Ending {
 /// The document cannot be read, or is of another version.
 pub fn read(directory: &Path) -> Result<LabDocument, Failure> {
     let mut document = lab::read(directory).map_err(Failure::refused)?;
-    worst::refresh(&mut document, directory);
+    worst::refresh_worst(&mut document, directory);
     Ok(document)
 }
 
@@ -96,14 +98,14 @@ fn of_tables(
             seeds.push(run.seed);
             is_first
         });
-        let mut all = of_cell.next()?.bundle.clone();
-        of_cell.for_each(|run| pool(&mut all, run.bundle));
-        Some(all)
+        let mut pooled_bundle = of_cell.next()?.bundle.clone();
+        of_cell.for_each(|run| pool_samples(&mut pooled_bundle, run.bundle));
+        Some(pooled_bundle)
     };
     let pooled: Vec<Option<Bundle>> = document.cells.iter().map(pooled).collect();
     let page = lab_page(&document, &pooled, &[], &tables.display().to_string());
     let page = page.map_err(Failure::failed)?;
-    let member = Member::root(Path::new(".")).join(format!("{name}.html"));
+    let member = Member::from_root(Path::new(".")).join(format!("{name}.html"));
     let page = output::write_page(file, &member, &page);
     Ok((document, page))
 }
@@ -114,21 +116,21 @@ pub fn write(
     directory: &Path,
     file: Option<&Path>,
 ) -> Result<PathBuf, Failure> {
-    let page = page(document, directory, file).map_err(Failure::failed)?;
-    output::write_page(file, &Member::root(directory).join("report.html"), &page)
+    let page = render_page(document, directory, file).map_err(Failure::failed)?;
+    output::write_page(file, &Member::from_root(directory).join("report.html"), &page)
 }
 
 /// The page for `file`, or for the lab's directory; writes that of each cell's worst run.
 ///
 /// # Errors
 /// A template does not fit its data.
-pub fn page(
+pub fn render_page(
     document: &LabDocument,
     directory: &Path,
     file: Option<&Path>,
 ) -> Result<String, HtmlError> {
     let pooled: Vec<Option<Bundle>> =
-        document.cells.iter().map(|cell| pooled(document, cell, directory)).collect();
+        document.cells.iter().map(|cell| pool_cell(document, cell, directory)).collect();
     let pages: Vec<Option<String>> =
         document.cells.iter().map(|cell| page_of(document, cell, directory, file)).collect();
     lab_page(document, &pooled, &pages, &directory.display().to_string())
@@ -143,9 +145,9 @@ fn page_of(
     file: Option<&Path>,
 ) -> Option<String> {
     let name = cell.bundle.as_ref()?;
-    let bundle = inside(directory, name).filter(Member::is_directory)?;
+    let bundle = member_inside(directory, name).filter(Member::is_directory)?;
     let mut bundle = Bundle::open(bundle.path()).ok()?;
-    requiring(&mut bundle, &document.requirements);
+    add_requirements(&mut bundle, &document.requirements);
     let page = bundle_page::write_own(&bundle).ok()?;
     match file {
         None => Some(format!("{name}/{}", page.file_name()?.to_str()?)),
@@ -173,19 +175,20 @@ pub fn write_junit(document: &LabDocument, file: &Path) -> Result<(), Failure> {
 }
 
 /// All seeds of a cell (first repetitions) as one bundle; `None` without any.
-fn pooled(document: &LabDocument, cell: &CellDocument, directory: &Path) -> Option<Bundle> {
+fn pool_cell(document: &LabDocument, cell: &CellDocument, directory: &Path) -> Option<Bundle> {
     let bundles = cell.seeds.iter().filter_map(|seed| seed.runs.first()?.bundle.as_ref());
-    let members = bundles.filter_map(|name| inside(directory, name)).filter(Member::is_directory);
+    let members =
+        bundles.filter_map(|name| member_inside(directory, name)).filter(Member::is_directory);
     let mut bundles = members.filter_map(|member| Bundle::open(member.path()).ok());
-    let mut all = bundles.next()?;
-    bundles.for_each(|bundle| pool(&mut all, &bundle));
-    requiring(&mut all, &document.requirements);
-    Some(all)
+    let mut pooled_bundle = bundles.next()?;
+    bundles.for_each(|bundle| pool_samples(&mut pooled_bundle, &bundle));
+    add_requirements(&mut pooled_bundle, &document.requirements);
+    Some(pooled_bundle)
 }
 
 /// A path in the document, if it stays inside the lab's directory: the document is untrusted.
-pub fn inside(directory: &Path, name: &str) -> Option<Member> {
-    let member = Member::root(directory).join(name);
+pub fn member_inside(directory: &Path, name: &str) -> Option<Member> {
+    let member = Member::from_root(directory).join(name);
     member.exists().then_some(member)
 }
 

@@ -23,14 +23,14 @@ pub struct LabRestoreArgs {
 
 /// Runs the subcommand.
 pub fn run(args: LabRestoreArgs) -> Ending {
-    let planned = PlannedLab::of(request::load(&args.file)?, &Overrides::default())?;
+    let planned = PlannedLab::from_lab(request::read_lab(&args.file)?, &Overrides::default())?;
     if !planned.has_boots() {
         return Err(Failure::refused("no cell of this lab is booted on another system"));
     }
-    let left = boards::restore(&planned, output::messages(args.quiet))?;
+    let left = boards::restore_boards(&planned, output::stderr_messages(args.quiet))?;
     if !left.is_empty() {
         return Err(Failure::failed(left.join("\n")));
     }
-    output::print("every board is in its usual boot\n")?;
+    output::print_stdout("every board is in its usual boot\n")?;
     Ok(Exit::Done)
 }

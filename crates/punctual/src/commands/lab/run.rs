@@ -5,7 +5,7 @@ use crate::commands::printing;
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_core::Nanos;
-use punctual_core::format::{counted, duration, plain, roughly};
+use punctual_core::format::{count_with_noun, duration_text, escape_unsafe, rough_span_text};
 use punctual_plan::lab::Seeds;
 use punctual_report::{document, html};
 use punctual_session::interrupts::SignalRequests;
@@ -13,7 +13,7 @@ use punctual_study::labs::boards;
 use punctual_study::labs::collect;
 use punctual_study::labs::directory::LabDirectory;
 use punctual_study::labs::engine::CellRunner;
-use punctual_study::labs::estimates::learn;
+use punctual_study::labs::estimates::learn_durations;
 use punctual_study::labs::exactly;
 use punctual_study::labs::jobs::PlannedLab;
 use punctual_study::labs::lane::RunLane;
@@ -117,7 +117,7 @@ impl From<LabFile> for LabRunArgs {
 
 /// Reads the lab file, plans, runs and prints the results.
 pub fn run(args: LabRunArgs) -> Ending {
-    let lab = request::load(&args.file)?;
+    let lab = request::read_lab(&args.file)?;
     let overrides = Overrides {
         seeds: args.seeds.clone(),
         repeat: args.repeat,
@@ -127,44 +127,49 @@ pub fn run(args: LabRunArgs) -> Ending {
         elsewhere: args.on.is_some(),
         engine: args.on.clone(),
     };
-    let mut planned = PlannedLab::of(lab, &overrides)?;
+    let mut planned = PlannedLab::from_lab(lab, &overrides)?;
     let elsewhere = planned.cells.iter().find(|cell| cell.lane != RunLane::Virtual);
     if let Some(cell) = elsewhere.filter(|_| args.exact) {
-        return Err(Failure::refused(format!("cell {}: {NOT_EXACT}", plain(&cell.cell.name))));
+        return Err(Failure::refused(format!(
+            "cell {}: {NOT_EXACT}",
+            escape_unsafe(&cell.cell.name)
+        )));
     }
     let path = args
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("punctual-lab-{}", planned.lab.name)));
-    learn(&mut planned, &path);
+    learn_durations(&mut planned, &path);
     if args.plan {
-        output::print(&described(&planned))?;
+        output::print_stdout(&format_plan(&planned))?;
         return Ok(Exit::Done);
     }
     let interrupts = SignalRequests::listen()?;
     let directory = LabDirectory::open(&path)?;
-    directory.prepare(&planned)?;
-    let jobs = planned.jobs();
+    directory.write_inputs(&planned)?;
+    let jobs = planned.all_jobs();
     if !path.join(punctual_bundle::lab::FILE).exists() {
         directory.write(&collect::nothing_yet(&planned, &jobs, &directory)?)?;
     }
-    let messages = output::messages(args.quiet);
+    let messages = output::stderr_messages(args.quiet);
     let ran = match &args.on {
         Some(CellRunner::None) => collect::what_is_there(&planned, &jobs, &directory),
-        Some(CellRunner::Slurm) => slurm::run(&planned, &jobs, &directory, &interrupts, messages)?,
+        Some(CellRunner::Slurm) => {
+            slurm::run_jobs(&planned, &jobs, &directory, &interrupts, messages)?
+        }
         Some(CellRunner::Ssh(_)) | None => {
-            directory.clean(&planned);
-            schedule::run(&planned, &jobs, &directory, &interrupts, messages)?
+            directory.remove_leftovers(&planned);
+            schedule::run_jobs(&planned, &jobs, &directory, &interrupts, messages)?
         }
     };
     let boards = (planned.has_boots() && !ran.interrupted)
-        .then(|| boards::restore(&planned, messages))
+        .then(|| boards::restore_boards(&planned, messages))
         .transpose()?;
-    let mut document = collect::document(&planned, &jobs, &ran, &directory)?;
+    let mut document = collect::collect_document(&planned, &jobs, &ran, &directory)?;
     directory.write(&document)?;
     if !args.no_exact && args.on.is_none() && !ran.interrupted {
-        let budget = exactly::budget(&document, planned.parallel);
-        exactly::explain(&mut document, &path, budget, &interrupts, messages);
+        let budget = exactly::replay_budget(&document, planned.parallel);
+        exactly::explain_cells(&mut document, &path, budget, &interrupts, messages);
         directory.write(&document)?;
     }
     let mut outputs = Outputs::default();
@@ -174,25 +179,27 @@ pub fn run(args: LabRunArgs) -> Ending {
         outputs.add(report::write_junit(&document, file));
     }
     let directory = path.display().to_string();
-    let text = |options: &_| document::lab(&document, &directory, &[]).terminal(options);
+    let text = |options: &_| {
+        document::build_lab_document(&document, &directory, &[]).to_terminal_text(options)
+    };
     let places = [("lab", Some(path.as_path())), ("report", page.as_deref())];
-    outputs.add(printing::print(&document, args.json, text, &places));
+    outputs.add(printing::print_document(&document, args.json, text, &places));
     for why in boards.into_iter().flatten() {
         let how = "`punctual lab restore` with the lab file tries it again";
         outputs.add::<()>(Err(Failure::failed(format!("not brought back: {why}\n{how}"))));
     }
     if ran.interrupted {
-        let why = match planned.has_boots() {
+        let message = match planned.has_boots() {
             true => {
                 "interrupted: run the same command again to continue, or bring the boards back by \
                  `punctual lab restore`"
             }
             false => "interrupted: run the same command again to continue",
         };
-        outputs.add::<()>(Err(Failure::failed(why)));
-        return outputs.end(Exit::Done);
+        outputs.add::<()>(Err(Failure::failed(message)));
+        return outputs.into_ending(Exit::Done);
     }
-    outputs.end(document.exit())
+    outputs.into_ending(document.to_exit())
 }
 
 /// The line of a plan on boots.
@@ -202,26 +209,26 @@ const BOOTS: &str = "boots           \
     loader starts, or\n                ";
 
 /// The cells, and the total time.
-fn described(planned: &PlannedLab) -> String {
+fn format_plan(planned: &PlannedLab) -> String {
     let runs = planned.seeds.len() as u64 * u64::from(planned.repeat);
     let seeds = match planned.seeds.first() {
-        Some(Some(_)) => format!("{} × ", counted(planned.seeds.len() as u64, "seed")),
+        Some(Some(_)) => format!("{} × ", count_with_noun(planned.seeds.len() as u64, "seed")),
         _ => String::new(),
     };
     let cells = planned.cells.len() as u64;
     let mut text = format!(
         "lab {}: {} × {seeds}{} = {}\n\n",
-        plain(&planned.lab.name),
-        counted(cells, "cell"),
-        counted(u64::from(planned.repeat), "repetition"),
-        counted(cells * runs, "run")
+        escape_unsafe(&planned.lab.name),
+        count_with_noun(cells, "cell"),
+        count_with_noun(u64::from(planned.repeat), "repetition"),
+        count_with_noun(cells * runs, "run")
     );
     let width = planned.cells.iter().map(|cell| cell.cell.name.len()).max().unwrap_or(0);
     let (mut alone, mut side_by_side, mut known) = (Nanos::ZERO, Nanos::ZERO, true);
     for (number, cell) in planned.cells.iter().enumerate() {
-        let measures = cell.measures.map_or("unknown time".to_owned(), duration);
+        let measures = cell.measures.map_or("unknown time".to_owned(), duration_text);
         text += &format!("  {:width$}  {}, measures {measures}\n", cell.cell.name, cell.place);
-        match (planned.expected(number), &cell.lane) {
+        match (planned.expected_duration(number), &cell.lane) {
             (None, _) => known = false,
             (Some(time), RunLane::Machine) => {
                 alone += time * i64::try_from(runs).unwrap_or(i64::MAX)
@@ -232,13 +239,13 @@ fn described(planned: &PlannedLab) -> String {
     let together = planned.parallel.clamp(1, (cells * runs).max(1) as usize);
     let total = alone + Nanos(side_by_side.ns() / together as i64);
     let estimate = if known {
-        format!("about {} ({})", roughly(total), planned.basis())
+        format!("about {} ({})", rough_span_text(total), planned.basis_of_estimates())
     } else {
         "unknown: a cell has no duration".to_owned()
     };
     text += &format!("\nestimated time  {estimate}");
     if side_by_side > Nanos::ZERO {
-        text += &format!(", {} side by side", counted(together as u64, "run"));
+        text += &format!(", {} side by side", count_with_noun(together as u64, "run"));
     }
     text.push('\n');
     if planned.has_boots() {
@@ -251,11 +258,11 @@ fn described(planned: &PlannedLab) -> String {
         };
     }
     for requirement in &planned.lab.requirements {
-        let of = requirement
+        let measure_name = requirement
             .measure
             .as_ref()
-            .map_or("every series".to_owned(), |measure| plain(measure));
-        text += &format!("requires        {} of {of}\n", requirement.requirement.value);
+            .map_or("every series".to_owned(), |measure| escape_unsafe(measure));
+        text += &format!("requires        {} of {measure_name}\n", requirement.requirement.value);
     }
     text
 }

@@ -2,14 +2,14 @@
 //! src/cyclictest/cyclictest.c).
 
 use super::getopt::Takes::{Nothing, Perhaps, Value};
-use super::getopt::{self, Known, Options, Unknown, cpus, duration, number};
-use super::{BUNDLE, carry_out, unused};
+use super::getopt::{self, Known, Options, Unknown, leading_number, parse_cpus, parse_duration};
+use super::{BUNDLE, carry_out, unused_path};
 use crate::exit::Failure;
 use crate::live::{self, TextFrames};
 use crate::output;
 use punctual_bundle::{Bundle, Outcome};
 use punctual_core::{CpuSet, Nanos};
-use punctual_plan::text::quoted;
+use punctual_plan::text::quote_toml;
 use punctual_report::export::cyclictest_output::{CyclictestOutput, ShownThread};
 use punctual_session::options::RunOptions;
 use punctual_session::request::{self, ExperimentRequest};
@@ -105,31 +105,31 @@ pub struct Cyclictest {
 const KNOWN: &[Known<Cyclictest>] = &[
     Known('a', "affinity", Perhaps, |o, text| match text {
         "" => o.pinned = Pinned::Each,
-        _ => match cpus(text) {
+        _ => match parse_cpus(text) {
             Ok(cpus) => o.pinned = Pinned::In(cpus),
             Err(why) => o.wrong = Some(why),
         },
     }),
-    Known('b', "breaktrace", Value, |o, us| o.break_above = some(us)),
-    Known('c', "clock", Value, |o, clock| o.realtime_clock = number(clock) == 1),
-    Known('d', "distance", Value, |o, us| o.distance = Some(number(us))),
-    Known('D', "duration", Value, |o, text| o.duration = duration(text)),
-    Known('h', "histogram", Value, |o, us| (o.histogram, o.of_all) = (some(us), false)),
-    Known('H', "histofall", Value, |o, us| (o.histogram, o.of_all) = (some(us), true)),
-    Known('i', "interval", Value, |o, us| o.interval = Some(number(us))),
-    Known('l', "loops", Value, |o, loops| o.loops = number(loops)),
+    Known('b', "breaktrace", Value, |o, us| o.break_above = parse_nonzero(us)),
+    Known('c', "clock", Value, |o, clock| o.realtime_clock = leading_number(clock) == 1),
+    Known('d', "distance", Value, |o, us| o.distance = Some(leading_number(us))),
+    Known('D', "duration", Value, |o, text| o.duration = parse_duration(text)),
+    Known('h', "histogram", Value, |o, us| (o.histogram, o.of_all) = (parse_nonzero(us), false)),
+    Known('H', "histofall", Value, |o, us| (o.histogram, o.of_all) = (parse_nonzero(us), true)),
+    Known('i', "interval", Value, |o, us| o.interval = Some(leading_number(us))),
+    Known('l', "loops", Value, |o, loops| o.loops = leading_number(loops)),
     Known('m', "mlockall", Nothing, |o, _| o.lock_memory = true),
     // This and -u change how the live table is drawn.
     Known('M', "refresh_on_max", Nothing, |_, _| {}),
     Known('N', "nsecs", Nothing, |o, _| o.nanoseconds = true),
-    Known('p', "priority", Value, |o, text| match number(text) {
+    Known('p', "priority", Value, |o, text| match leading_number(text) {
         priority @ 0..=99 => o.priority = priority as u8,
         _ => o.wrong = Some("the priority is not 0 to 99".to_owned()),
     }),
     Known('q', "quiet", Nothing, |o, _| o.quiet = true),
     Known('r', "relative", Nothing, |o, _| o.relative = true),
     Known('S', "smp", Nothing, |o, _| o.smp = true),
-    Known('t', "threads", Perhaps, |o, text| match (text, number(text)) {
+    Known('t', "threads", Perhaps, |o, text| match (text, leading_number(text)) {
         ("", _) => o.threads = Some(0),
         (_, 0) => o.wrong = Some("there must be a thread".to_owned()),
         (_, threads) => o.threads = Some(threads as usize),
@@ -141,24 +141,24 @@ const KNOWN: &[Known<Cyclictest>] = &[
     Known(' ', "histfile", Value, |o, path| o.histogram_file = Some(path.to_owned())),
     Known(' ', "json", Value, |o, path| o.json = Some(path.to_owned())),
     Known(' ', "laptop", Nothing, |o, _| o.is_default_system = true),
-    Known(' ', "latency", Value, |o, us| o.dma_latency = number(us)),
-    Known(' ', "mainaffinity", Value, |o, text| match cpus(text) {
+    Known(' ', "latency", Value, |o, us| o.dma_latency = leading_number(us)),
+    Known(' ', "mainaffinity", Value, |o, text| match parse_cpus(text) {
         Ok(cpus) => o.main_cpus = Some(cpus),
         Err(why) => o.wrong = Some(why),
     }),
-    Known(' ', "policy", Value, |o, text| o.policy = Some(policy(text))),
+    Known(' ', "policy", Value, |o, text| o.policy = Some(parse_policy(text))),
     Known(' ', "priospread", Nothing, |o, _| o.spread = true),
 ];
 
 /// The number, unless it is 0.
-fn some(text: &str) -> Option<u64> {
-    Some(number(text)).filter(|number| *number > 0)
+fn parse_nonzero(text: &str) -> Option<u64> {
+    Some(leading_number(text)).filter(|number| *number > 0)
 }
 
 /// Another word is SCHED_OTHER.
-fn policy(text: &str) -> String {
-    let known = ["batch", "idle", "fifo", "rr"];
-    let word = known.iter().find(|word| text.to_lowercase().starts_with(*word));
+fn parse_policy(text: &str) -> String {
+    let known_policies = ["batch", "idle", "fifo", "rr"];
+    let word = known_policies.iter().find(|word| text.to_lowercase().starts_with(*word));
     (*word.unwrap_or(&"other")).to_owned()
 }
 
@@ -181,35 +181,35 @@ const REFUSED: &[&str] = &[
 
 /// Prints why an option is refused as cyclictest does: one that it does not know, or one that makes
 /// no sense.
-fn refuse(why: &str, is_unknown: bool) -> ExitCode {
-    output::say(&format!("cyclictest: {why}\n"));
-    let _ = output::print(HELP);
+fn refuse_option(why: &str, is_unknown: bool) -> ExitCode {
+    output::print_stderr(&format!("cyclictest: {why}\n"));
+    let _ = output::print_stdout(HELP);
     ExitCode::from(u8::from(!is_unknown))
 }
 
 /// What this program does as cyclictest with these words.
-pub fn serve(words: &[String]) -> ExitCode {
+pub fn run_as_cyclictest(words: &[String]) -> ExitCode {
     let command = ["cyclictest"].into_iter().chain(words.iter().map(String::as_str));
     let command = command.collect::<Vec<_>>().join(" ");
     let ended = match getopt::read(&Options(KNOWN, REFUSED), words) {
-        Ok(options) => measure(options, &command),
-        Err(Unknown(why)) => return refuse(&why, true),
+        Ok(options) => run_measurement(options, &command),
+        Err(Unknown(why)) => return refuse_option(&why, true),
     };
     ended.unwrap_or_else(|failure| {
-        output::complain(&failure.render(false));
+        output::print_error(&failure.render(false));
         ExitCode::FAILURE
     })
 }
 
-fn measure(mut options: Cyclictest, command: &str) -> Result<ExitCode, Failure> {
+fn run_measurement(mut options: Cyclictest, command: &str) -> Result<ExitCode, Failure> {
     let online = request::online_cpus()?;
-    match options.complete(&online) {
-        Ok(remarks) => output::say(&remarks),
-        Err(why) => return Ok(refuse(&why, false)),
+    match options.complete_options(&online) {
+        Ok(remarks) => output::print_stderr(&remarks),
+        Err(why) => return Ok(refuse_option(&why, false)),
     }
     // Without the variable, the bundle is removed with its directory.
     let (directory, kept) = match std::env::var_os(BUNDLE).filter(|path| !path.is_empty()) {
-        Some(path) => (None, unused(PathBuf::from(path))?),
+        Some(path) => (None, unused_path(PathBuf::from(path))?),
         None => {
             let directory = tempfile::tempdir().map_err(|why| {
                 Failure::failed(format!("cannot make a temporary directory: {why}"))
@@ -226,18 +226,20 @@ fn measure(mut options: Cyclictest, command: &str) -> Result<ExitCode, Failure> 
         ..RunOptions::default()
     };
     let file = Path::new("cyclictest.toml");
-    let asked = ExperimentRequest::of_text(file, options.experiment().into_bytes(), &run);
-    let (_, _, bundle) = carry_out(&asked, &run, &online, output::messages(true), |_| {
-        output::print(&options.begin())?;
-        Ok(options.watcher())
-    })?;
-    let code = options.print(&bundle, command);
+    let experiment_request =
+        ExperimentRequest::of_text(file, options.format_experiment().into_bytes(), &run);
+    let (_, _, bundle) =
+        carry_out(&experiment_request, &run, &online, output::stderr_messages(true), |_| {
+            output::print_stdout(&options.format_opening())?;
+            Ok(options.run_watcher())
+        })?;
+    let code = options.print_result(&bundle, command);
     drop(directory);
     code
 }
 
 /// Writes the text of a report to standard output, or to a file.
-fn written(
+fn write_report(
     path: Option<&str>,
     write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>,
 ) -> Result<(), Failure> {
@@ -245,13 +247,13 @@ fn written(
     write(&mut text).map_err(Failure::failed)?;
     match path {
         Some(path) => output::write_to(Some(Path::new(path)), &text),
-        None => output::print(&String::from_utf8_lossy(&text)),
+        None => output::print_stdout(&String::from_utf8_lossy(&text)),
     }
 }
 
 impl Cyclictest {
     /// Makes priority and policy fit, as rt-tests' process_options does.
-    fn complete(&mut self, online: &CpuSet) -> Result<String, String> {
+    fn complete_options(&mut self, online: &CpuSet) -> Result<String, String> {
         if let Some(why) = self.wrong.take() {
             return Err(why);
         }
@@ -259,7 +261,7 @@ impl Cyclictest {
             (self.threads, self.pinned) = (Some(0), Pinned::Each);
         }
         self.online = online.clone();
-        let highest = self.number().saturating_add(1).min(99) as u8;
+        let highest = self.thread_count().saturating_add(1).min(99) as u8;
         let is_real_time = matches!(self.policy.as_deref(), Some("fifo" | "rr"));
         let mut remarks = String::new();
         if self.priority == 0 && (self.spread || is_real_time) {
@@ -276,8 +278,8 @@ impl Cyclictest {
     }
 
     /// A measure for each thread.
-    fn experiment(&self) -> String {
-        let threads = self.threads();
+    fn format_experiment(&self) -> String {
+        let threads = self.requested_threads();
         let mut text = String::from("[experiment]\nname = \"cyclictest\"\n");
         let mut line = |key: &str, value: String| {
             let _ = writeln!(text, "{key} = {value}");
@@ -287,44 +289,44 @@ impl Cyclictest {
             true => "leave".to_owned(),
             false => format!("{}us", self.dma_latency),
         };
-        line("dma_latency", quoted(&dma));
+        line("dma_latency", quote_toml(&dma));
         if let Some(cpus) = &self.main_cpus {
-            line("cpus", quoted(&cpus.to_string()));
+            line("cpus", quote_toml(&cpus.to_string()));
         }
         let is_endless = self.loops == 0 && self.duration.is_none();
         line("forever", is_endless.to_string());
         line("calibrate", "false".to_owned());
         let shortest = threads.iter().map(|thread| thread.interval).min().unwrap_or(1);
         for (number, thread) in threads.iter().enumerate() {
-            line("[[measure]]\nname", quoted(&format!("t{number}")));
-            line("kind", quoted("timer"));
+            line("[[measure]]\nname", quote_toml(&format!("t{number}")));
+            line("kind", quote_toml("timer"));
             line("threads", "1".to_owned());
-            line("period", quoted(&format!("{}us", thread.interval)));
+            line("period", quote_toml(&format!("{}us", thread.interval)));
             if let Some(cpus) = &thread.cpus {
-                line("cpus", quoted(&cpus.to_string()));
+                line("cpus", quote_toml(&cpus.to_string()));
             }
             // A thread without a priority cannot have a real-time policy.
             let policy = match (self.policy.as_deref(), thread.priority) {
                 (None | Some("fifo" | "rr"), 0) => "other",
                 (policy, _) => policy.unwrap_or("other"),
             };
-            line("policy", quoted(policy));
+            line("policy", quote_toml(policy));
             if ["fifo", "rr"].contains(&policy) {
                 line("priority", thread.priority.to_string());
             }
             if self.realtime_clock {
-                line("clock", quoted("realtime"));
+                line("clock", quote_toml("realtime"));
             }
             let method = match (self.relative, self.posix_timer) {
                 (_, true) => "posix-timer",
                 (true, false) => "nanosleep-relative",
                 (false, false) => "nanosleep-absolute",
             };
-            line("method", quoted(method));
+            line("method", quote_toml(method));
             // cyclictest ends with the thread of the shortest interval, or with the time.
             let us = u128::from(self.loops) * u128::from(shortest);
             match self.duration.filter(|of| us == 0 || of.ns() as u128 <= us * 1_000) {
-                Some(duration) => line("duration", quoted(&duration.to_string())),
+                Some(duration) => line("duration", quote_toml(&duration.to_string())),
                 None if is_endless => {}
                 None => {
                     let loops = us / u128::from(thread.interval.max(1));
@@ -333,17 +335,17 @@ impl Cyclictest {
             }
             if let Some(us) = self.histogram {
                 let (range, step) = if self.nanoseconds { ("ns", "1ns") } else { ("us", "1us") };
-                let range = quoted(&format!("{us}{range}"));
+                let range = quote_toml(&format!("{us}{range}"));
                 line("histogram", format!("{{ range = {range}, resolution = \"{step}\" }}"));
             }
             if let Some(us) = self.break_above {
-                line("stop_above", quoted(&format!("{us}us")));
+                line("stop_above", quote_toml(&format!("{us}us")));
             }
         }
         text
     }
 
-    fn begin(&self) -> String {
+    fn format_opening(&self) -> String {
         let mut text = String::new();
         let mut line = |words: String| {
             let _ = writeln!(text, "{words}");
@@ -356,36 +358,36 @@ impl Cyclictest {
             line(format!("# /dev/cpu_dma_latency set to {}us", self.dma_latency));
         }
         if self.verbose {
-            for (number, thread) in self.threads().iter().enumerate() {
+            for (number, thread) in self.requested_threads().iter().enumerate() {
                 line(format!("Thread {number} Interval: {}", thread.interval));
             }
         }
         text
     }
 
-    fn watcher(&self) -> Box<dyn RunWatcher> {
+    fn run_watcher(&self) -> Box<dyn RunWatcher> {
         match self.has_live_table() {
             true => {
-                let frames = TextFrames::new(|text| drop(output::print(text)));
+                let frames = TextFrames::new(|text| drop(output::print_stdout(text)));
                 Box::new(LiveTable(self.clone(), frames))
             }
-            false => live::watcher(true),
+            false => live::stderr_watcher(true),
         }
     }
 
-    fn print(&self, bundle: &Bundle, command: &str) -> Result<ExitCode, Failure> {
-        let threads = self.threads();
+    fn print_result(&self, bundle: &Bundle, command: &str) -> Result<ExitCode, Failure> {
+        let threads = self.requested_threads();
         let output = CyclictestOutput {
             bundle,
-            threads: threads.iter().map(Thread::shown).collect(),
+            threads: threads.iter().map(Thread::to_shown).collect(),
             nanoseconds: self.nanoseconds,
             rows: self.histogram.unwrap_or_default(),
             of_all: self.of_all,
             command,
         };
-        written(None, |text| {
+        write_report(None, |text| {
             if self.verbose {
-                output.verbose(text)?;
+                output.write_samples(text)?;
             }
             let has_table = match self.quiet {
                 true => self.histogram.is_none(),
@@ -393,30 +395,30 @@ impl Cyclictest {
             };
             if has_table {
                 if !self.quiet {
-                    write!(text, "{}", self.title())?;
+                    write!(text, "{}", self.format_title())?;
                 }
-                output.threads(text)?;
+                output.write_threads(text)?;
             }
             if self.histogram.is_some() && self.histogram_file.is_none() {
-                output.histogram(text)?;
+                output.write_histogram(text)?;
             }
             let outcome = bundle.manifest.ending.as_ref().map(|ending| &ending.outcome);
             if let Some(Outcome::StoppedAbove { series, latency, .. }) = outcome {
-                output.stopped(series, Nanos(*latency), text)?;
+                output.write_break(series, Nanos(*latency), text)?;
             }
             Ok(())
         })?;
         if let (Some(_), Some(file)) = (self.histogram, &self.histogram_file) {
-            written(Some(file), |text| output.histogram(text))?;
+            write_report(Some(file), |text| output.write_histogram(text))?;
         }
         if let Some(file) = &self.json {
-            written(Some(file), |text| output.json(text))?;
+            write_report(Some(file), |text| output.write_json(text))?;
         }
-        let mut series = bundle.series().zip(&threads);
+        let mut series = bundle.all_series().zip(&threads);
         let all_asked = series.all(|((_, of), thread)| of.meta.real_time || thread.priority == 0);
         if !all_asked {
-            output::say("Unable to change scheduling policy!\n");
-            output::say("either run as root or join realtime group\n");
+            output::print_stderr("Unable to change scheduling policy!\n");
+            output::print_stderr("either run as root or join realtime group\n");
         }
         Ok(ExitCode::from(u8::from(!all_asked)))
     }
@@ -426,18 +428,18 @@ impl Cyclictest {
 struct LiveTable(Cyclictest, TextFrames);
 
 impl RunWatcher for LiveTable {
-    fn refresh(&mut self, snapshot: &Snapshot) {
-        let mut text = self.0.title().into_bytes();
-        let (threads, figures) = (self.0.threads(), live::figures(snapshot));
+    fn show_snapshot(&mut self, snapshot: &Snapshot) {
+        let mut text = self.0.format_title().into_bytes();
+        let (threads, figures) = (self.0.requested_threads(), live::live_figures(snapshot));
         for (thread, of) in threads.iter().zip(&figures) {
-            let _ = thread.shown().line(of, self.0.nanoseconds, &mut text);
+            let _ = thread.to_shown().write_line(of, self.0.nanoseconds, &mut text);
         }
         let lines = figures.len().min(threads.len()) + 2;
-        self.1.show(format!("{}\x1b[{lines}A", String::from_utf8_lossy(&text)));
+        self.1.show_text(format!("{}\x1b[{lines}A", String::from_utf8_lossy(&text)));
     }
 
-    fn end(&mut self) {
-        self.1.end();
+    fn on_run_end(&mut self) {
+        self.1.finish();
     }
 }
 
@@ -450,13 +452,13 @@ struct Thread {
 }
 
 impl Thread {
-    fn shown(&self) -> ShownThread {
+    fn to_shown(&self) -> ShownThread {
         ShownThread { priority: self.priority, interval: self.interval }
     }
 }
 
 impl Cyclictest {
-    fn number(&self) -> usize {
+    fn thread_count(&self) -> usize {
         match self.threads {
             Some(0) => self.online.iter().count(),
             threads => threads.unwrap_or(1),
@@ -469,7 +471,7 @@ impl Cyclictest {
     }
 
     /// The lines above the table.
-    fn title(&self) -> String {
+    fn format_title(&self) -> String {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let policy = match (self.priority, self.policy.as_deref()) {
             (0, policy) => format!("{}/other", policy.unwrap_or("other")),
@@ -478,7 +480,7 @@ impl Cyclictest {
         format!("policy: {policy}: loadavg: {}          \n\n", load.trim())
     }
 
-    fn threads(&self) -> Vec<Thread> {
+    fn requested_threads(&self) -> Vec<Thread> {
         // With a histogram all have the same interval, unless a distance is asked for.
         let distance = self.distance.unwrap_or(if self.histogram.is_some() { 0 } else { 500 });
         let cpu = |number: usize| match &self.pinned {
@@ -492,17 +494,17 @@ impl Cyclictest {
         };
         let interval = self.interval.unwrap_or(1_000);
         let thread = |number: usize| Thread {
-            cpus: cpu(number).map(CpuSet::single),
+            cpus: cpu(number).map(CpuSet::from_cpu),
             interval: interval.saturating_add(distance.saturating_mul(number as u64)),
             priority: priority(number),
         };
-        (0..self.number()).map(thread).collect()
+        (0..self.thread_count()).map(thread).collect()
     }
 }
 
 fn in_turn(cpus: &CpuSet, number: usize) -> Option<usize> {
-    let all: Vec<usize> = cpus.iter().collect();
-    all.get(number % all.len().max(1)).copied()
+    let cpu_list: Vec<usize> = cpus.iter().collect();
+    cpu_list.get(number % cpu_list.len().max(1)).copied()
 }
 
 #[cfg(test)]
@@ -513,12 +515,12 @@ mod tests {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let mut options =
             getopt::read(&Options(KNOWN, REFUSED), &words).map_err(|why| (why.0, true))?;
-        options.complete(&"0-3".parse().expect("a list")).map_err(|why| (why, false))?;
+        options.complete_options(&"0-3".parse().expect("a list")).map_err(|why| (why, false))?;
         Ok(options)
     }
 
     fn of(line: &str) -> String {
-        read(line).expect("valid").experiment()
+        read(line).expect("valid").format_experiment()
     }
 
     #[test]

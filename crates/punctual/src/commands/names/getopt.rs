@@ -21,7 +21,7 @@ pub struct Options<O: 'static>(pub &'static [Known<O>], pub &'static [&'static s
 #[derive(PartialEq, Eq, Debug)]
 pub struct Unknown(pub String);
 
-fn unknown<T>(why: String) -> Result<T, Unknown> {
+fn unknown_option<T>(why: String) -> Result<T, Unknown> {
     Err(Unknown(why))
 }
 
@@ -48,13 +48,13 @@ pub fn read<O: Default>(table: &Options<O>, words: &[String]) -> Result<O, Unkno
                 Some((name, value)) => (name, Some(value)),
                 None => (long, None),
             };
-            let Known(_, name, takes, set) = named(table, name, word)?;
+            let Known(_, name, takes, set) = find_long_option(table, name, word)?;
             if *takes == Takes::Nothing && attached.is_some() {
-                return unknown(format!("option '--{name}' doesn't allow an argument"));
+                return unknown_option(format!("option '--{name}' doesn't allow an argument"));
             }
             match value(*takes, attached) {
                 Some(value) => set(&mut options, &value),
-                None => return unknown(format!("option '--{name}' requires an argument")),
+                None => return unknown_option(format!("option '--{name}' requires an argument")),
             }
             continue;
         }
@@ -63,11 +63,13 @@ pub fn read<O: Default>(table: &Options<O>, words: &[String]) -> Result<O, Unkno
         while let Some(letter) = rest.next() {
             let is_it = |Known(known, ..): &&Known<O>| *known == letter && letter != ' ';
             let Some(Known(_, _, takes, set)) = table.0.iter().find(is_it) else {
-                return unknown(format!("invalid option -- '{letter}'"));
+                return unknown_option(format!("invalid option -- '{letter}'"));
             };
             match value(*takes, Some(rest.as_str()).filter(|text| !text.is_empty())) {
                 Some(value) => set(&mut options, &value),
-                None => return unknown(format!("option requires an argument -- '{letter}'")),
+                None => {
+                    return unknown_option(format!("option requires an argument -- '{letter}'"));
+                }
             }
             if *takes != Takes::Nothing {
                 break;
@@ -78,39 +80,44 @@ pub fn read<O: Default>(table: &Options<O>, words: &[String]) -> Result<O, Unkno
 }
 
 /// The option with this long name, which may be shortened as far as it is the only one.
-fn named<O>(table: &Options<O>, name: &str, word: &str) -> Result<&'static Known<O>, Unknown> {
+fn find_long_option<O>(
+    table: &Options<O>,
+    name: &str,
+    word: &str,
+) -> Result<&'static Known<O>, Unknown> {
     let find = |name: &str| table.0.iter().find(|Known(_, known, ..)| *known == name);
     if let Some(found) = find(name) {
         return Ok(found);
     }
-    let all = table.0.iter().map(|Known(_, known, ..)| *known).chain(table.1.iter().copied());
-    let fits: Vec<&str> = all.filter(|known| known.starts_with(name)).collect();
+    let long_names =
+        table.0.iter().map(|Known(_, known, ..)| *known).chain(table.1.iter().copied());
+    let fits: Vec<&str> = long_names.filter(|known| known.starts_with(name)).collect();
     match (fits.as_slice(), fits.first().and_then(|only| find(only))) {
         ([_], Some(found)) => Ok(found),
-        ([_, _, ..], _) => unknown(format!("option '{word}' is ambiguous")),
-        _ => unknown(format!("unrecognized option '{word}'")),
+        ([_, _, ..], _) => unknown_option(format!("option '{word}' is ambiguous")),
+        _ => unknown_option(format!("unrecognized option '{word}'")),
     }
 }
 
 /// The number at the beginning, as atoi(3) reads it; 0 without one.
-pub fn number(text: &str) -> u64 {
+pub fn leading_number(text: &str) -> u64 {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().unwrap_or_default()
 }
 
 /// A list of CPUs.
-pub fn cpus(text: &str) -> Result<CpuSet, String> {
+pub fn parse_cpus(text: &str) -> Result<CpuSet, String> {
     text.parse().map_err(|_| format!("'{text}' is not a list of CPUs"))
 }
 
 /// Seconds, or a number of minutes, hours or days; `None`: no time.
-pub fn duration(text: &str) -> Option<Nanos> {
+pub fn parse_duration(text: &str) -> Option<Nanos> {
     let unit = match text.chars().last() {
         Some('m' | 'M') => 60,
         Some('h' | 'H') => 3_600,
         Some('d' | 'D') => 86_400,
         _ => 1,
     };
-    let seconds = number(text).saturating_mul(unit).min(u64::from(u32::MAX));
+    let seconds = leading_number(text).saturating_mul(unit).min(u64::from(u32::MAX));
     (seconds > 0).then(|| Nanos::from_secs(seconds as i64))
 }

@@ -58,44 +58,46 @@ fn read(words: &[String]) -> Result<Asked<'_>, String> {
 }
 
 /// Runs the configuration, and prints the figures of its threads.
-pub fn serve(words: &[String]) -> ExitCode {
+pub fn run_as_systress(words: &[String]) -> ExitCode {
     let ended = match read(words) {
-        Ok(Asked::Help) => output::print(HELP),
+        Ok(Asked::Help) => output::print_stdout(HELP),
         Ok(Asked::Version) => {
-            output::print(&format!("systress (punctual {})\n", env!("CARGO_PKG_VERSION")))
+            output::print_stdout(&format!("systress (punctual {})\n", env!("CARGO_PKG_VERSION")))
         }
-        Ok(Asked::Run { file, level }) => measure(file, level),
+        Ok(Asked::Run { file, level }) => measure_configuration(file, level),
         Err(why) => Err(Failure::refused(format!("{why}\n\n{HELP}"))),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::complain(&failure.render(false));
+            output::print_error(&failure.render(false));
             ExitCode::FAILURE
         }
     }
 }
 
-fn measure(file: &Path, level: u32) -> Result<(), Failure> {
+fn measure_configuration(file: &Path, level: u32) -> Result<(), Failure> {
     // Without the variable, the bundle is removed with its directory.
     let directory = tempfile::tempdir()
         .map_err(|why| Failure::failed(format!("cannot make a temporary directory: {why}")))?;
-    let asked = std::env::var_os(BUNDLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let kept = asked.unwrap_or_else(|| directory.path().join("bundle"));
+    let wanted_directory =
+        std::env::var_os(BUNDLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let kept = wanted_directory.unwrap_or_else(|| directory.path().join("bundle"));
     let run = RunOptions { output: Some(kept), quiet: true, repeat: 1, ..RunOptions::default() };
-    let asked = ExperimentRequest::of_file(file, false, &run)?;
-    let messages = output::messages(level == 0);
+    let experiment_request = ExperimentRequest::of_file(file, false, &run)?;
+    let messages = output::stderr_messages(level == 0);
     let online = online_cpus()?;
-    let (plan, exit, bundle) =
-        carry_out(&asked, &run, &online, messages, |plan| Ok(Box::new(Blocks::new(plan))))?;
+    let (plan, exit, bundle) = carry_out(&experiment_request, &run, &online, messages, |plan| {
+        Ok(Box::new(Blocks::new(plan)))
+    })?;
     let mut outputs = Outputs::default();
     let closing = files::write(&plan, &bundle, &mut outputs).unwrap_or_default();
-    outputs.add(output::print(&closing));
-    outputs.end(exit).map(|_| ())
+    outputs.add(output::print_stdout(&closing));
+    outputs.into_ending(exit).map(|_| ())
 }
 
 /// The index of each thread in its configuration, in the order of the series.
-fn indices(plan: &Plan) -> Vec<usize> {
+fn thread_indices(plan: &Plan) -> Vec<usize> {
     let measures = plan.phases.iter().flat_map(|phase| &phase.measures);
     measures.filter_map(|one| Some(one.systress.as_ref()?.index as usize)).collect()
 }
@@ -109,21 +111,24 @@ struct Blocks {
 impl Blocks {
     fn new(plan: &Plan) -> Blocks {
         // The run continues after the reader closed the pipe.
-        Blocks { indices: indices(plan), frames: TextFrames::new(|text| drop(output::print(text))) }
+        Blocks {
+            indices: thread_indices(plan),
+            frames: TextFrames::new(|text| drop(output::print_stdout(text))),
+        }
     }
 }
 
 impl RunWatcher for Blocks {
-    fn refresh(&mut self, snapshot: &Snapshot) {
-        let mut figures = live::figures(snapshot);
+    fn show_snapshot(&mut self, snapshot: &Snapshot) {
+        let mut figures = live::live_figures(snapshot);
         for (figures, index) in figures.iter_mut().zip(&self.indices) {
             figures.index = *index;
         }
-        self.frames.show(systress::block(&figures, snapshot.cpu_load) + "\n");
+        self.frames.show_text(systress::format_block(&figures, snapshot.cpu_load) + "\n");
     }
 
-    fn end(&mut self) {
-        self.frames.end();
+    fn on_run_end(&mut self) {
+        self.frames.finish();
     }
 }
 

@@ -3,9 +3,9 @@
 use super::target::ProbeTarget;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use punctual_core::format::{count, counted, plain};
+use punctual_core::format::{count_text, count_with_noun, escape_unsafe};
 use punctual_record::symbols::lines::{SourceLines, WhichLines, list_lines};
-use punctual_record::symbols::{Function, FunctionSpec, resolve};
+use punctual_record::symbols::{Function, FunctionSpec, resolve_functions};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,34 +16,34 @@ use std::path::PathBuf;
 const SOURCE_MAX: u64 = 16 << 20;
 
 /// Lists the lines of these source files and functions; without any, the source files.
-pub fn run(words: &[String], target: &ProbeTarget, json: bool) -> Ending {
-    let files = target.files()?;
+pub fn print_lines(words: &[String], target: &ProbeTarget, json: bool) -> Ending {
+    let files = target.searched_files()?;
     let listed = match words {
-        [] => everything(&files)?,
+        [] => list_all_files(&files)?,
         words => {
             let listed: Result<Vec<Vec<SourceLines>>, Failure> =
-                words.iter().map(|word| named(word, &files)).collect();
+                words.iter().map(|word| list_named_lines(word, &files)).collect();
             listed?.concat()
         }
     };
     if json {
         output::print_json(&as_json(&listed))?;
     } else if words.is_empty() {
-        output::print(&overview(&listed))?;
+        output::print_stdout(&format_overview(&listed))?;
     } else {
-        output::print(&listed.iter().map(text).collect::<String>())?;
+        output::print_stdout(&listed.iter().map(format_lines).collect::<String>())?;
     }
     Ok(Exit::Done)
 }
 
 /// The source files of the program, or of the first of its libraries that has debug information.
-fn everything(files: &[PathBuf]) -> Result<Vec<SourceLines>, Failure> {
-    let listed = first(files, &WhichLines::All)?;
+fn list_all_files(files: &[PathBuf]) -> Result<Vec<SourceLines>, Failure> {
+    let listed = first_with_lines(files, &WhichLines::All)?;
     listed.map_err(|why| Failure::refused(format!("no lines are known: {why}")))
 }
 
 /// The lines of a source file, else of a function.
-fn named(word: &str, files: &[PathBuf]) -> Result<Vec<SourceLines>, Failure> {
+fn list_named_lines(word: &str, files: &[PathBuf]) -> Result<Vec<SourceLines>, Failure> {
     let (object, source) = match word.split_once(':') {
         Some((object, source)) if !source.contains(':') => (Some(object), source),
         _ => (None, word),
@@ -55,22 +55,24 @@ fn named(word: &str, files: &[PathBuf]) -> Result<Vec<SourceLines>, Failure> {
     if let (Some(spec), Some(_)) = (&of_object, object) {
         searched.retain(|file| spec.is_in(file));
     }
-    let of_source = first(&searched, &WhichLines::Source(source.to_owned()))?;
+    let of_source = first_with_lines(&searched, &WhichLines::Source(source.to_owned()))?;
     if let Ok(listed) = &of_source
         && !listed.is_empty()
     {
         return Ok(listed.clone());
     }
     let functions = FunctionSpec::parse(word).map_err(|why| vec![why]);
-    let functions = functions.and_then(|spec| resolve(&[spec], files));
+    let functions = functions.and_then(|spec| resolve_functions(&[spec], files));
     match (functions, of_source) {
         (Ok(functions), Ok(_)) => of_functions(&functions),
         (_, Err(why)) => Err(Failure::refused(format!("`{word}`: {why}"))),
         (Err(errors), Ok(_)) => {
-            let why: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            let why = why.join("\n       ");
+            let error_texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            let joined_errors = error_texts.join("\n       ");
             let help = "`--lines` alone, before the command, lists the source files";
-            Err(Failure::refused(format!("no source file with code is `{word}`; {why}; {help}")))
+            Err(Failure::refused(format!(
+                "no source file with code is `{word}`; {joined_errors}; {help}"
+            )))
         }
     }
 }
@@ -81,17 +83,17 @@ fn of_functions(functions: &[Function]) -> Result<Vec<SourceLines>, Failure> {
         let end = function.offset.saturating_add(function.size.max(1));
         of_object.entry(function.object.clone()).or_default().push(function.offset..end);
     }
-    let each = of_object.into_iter().map(|(object, ranges)| {
+    let lines_of_objects = of_object.into_iter().map(|(object, ranges)| {
         let found = list_lines(&object, &WhichLines::Code(ranges)).map_err(Failure::refused)?;
         found.map_err(Failure::refused)
     });
-    let listed: Result<Vec<Vec<SourceLines>>, Failure> = each.collect();
+    let listed: Result<Vec<Vec<SourceLines>>, Failure> = lines_of_objects.collect();
     listed.map(|listed| listed.concat())
 }
 
 /// The result of the first of these files with any such line; the inner error is why none has one,
 /// for the first of them.
-fn first(
+fn first_with_lines(
     files: &[PathBuf],
     which: &WhichLines,
 ) -> Result<Result<Vec<SourceLines>, String>, Failure> {
@@ -124,31 +126,35 @@ fn as_json(listed: &[SourceLines]) -> serde_json::Value {
     json!({"schema": "punctual-lines/1", "sources": sources})
 }
 
-fn overview(listed: &[SourceLines]) -> String {
+fn format_overview(listed: &[SourceLines]) -> String {
     let mut text = String::new();
     if let Some(first) = listed.first() {
-        text += &format!("{}\n", plain(&first.object.to_string_lossy()));
+        text += &format!("{}\n", escape_unsafe(&first.object.to_string_lossy()));
     }
     for of in listed {
-        text += &format!("{:>7} lines  {}\n", count(of.lines.len() as u64), plain(&of.file));
+        text += &format!(
+            "{:>7} lines  {}\n",
+            count_text(of.lines.len() as u64),
+            escape_unsafe(&of.file)
+        );
     }
     text
 }
 
 /// The lines of one source file, with their text if readable.
-fn text(of: &SourceLines) -> String {
-    let object = plain(&of.object.to_string_lossy());
-    let lines = counted(of.lines.len() as u64, "line");
-    let mut text = format!("{}: {lines} with code in {object}\n", plain(&of.file));
-    let source = source(of);
+fn format_lines(of: &SourceLines) -> String {
+    let object = escape_unsafe(&of.object.to_string_lossy());
+    let lines = count_with_noun(of.lines.len() as u64, "line");
+    let mut text = format!("{}: {lines} with code in {object}\n", escape_unsafe(&of.file));
+    let source = read_source(of);
     let width = output::terminal_size(std::io::stdout()).map(|(columns, _)| columns);
     for (line, places) in &of.lines {
         let copies = match places {
             1 => String::new(),
             places => format!("×{places}"),
         };
-        let shown = source.get(line).map_or("", String::as_str);
-        let row = format!("{line:>7} {copies:>5}  {shown}");
+        let source_text = source.get(line).map_or("", String::as_str);
+        let row = format!("{line:>7} {copies:>5}  {source_text}");
         let fits = width.map_or(usize::MAX, |width| width.max(20));
         text += row.chars().take(fits).collect::<String>().trim_end();
         text.push('\n');
@@ -157,7 +163,7 @@ fn text(of: &SourceLines) -> String {
 }
 
 /// The text of the lines, if the source file is still where it was compiled.
-fn source(of: &SourceLines) -> BTreeMap<u64, String> {
+fn read_source(of: &SourceLines) -> BTreeMap<u64, String> {
     let regular = std::fs::metadata(&of.file).is_ok_and(|found| found.is_file());
     let Some(file) = Some(&of.file).filter(|_| regular).and_then(|path| File::open(path).ok())
     else {
@@ -165,8 +171,8 @@ fn source(of: &SourceLines) -> BTreeMap<u64, String> {
     };
     let lines = BufReader::new(file.take(SOURCE_MAX)).split(b'\n').map_while(Result::ok);
     let numbered = (1..).zip(lines).filter(|(line, _)| of.lines.contains_key(line));
-    let shown = |(line, bytes): (u64, Vec<u8>)| {
-        (line, plain(&String::from_utf8_lossy(&bytes).replace('\t', "    ")))
+    let plain_line = |(line, bytes): (u64, Vec<u8>)| {
+        (line, escape_unsafe(&String::from_utf8_lossy(&bytes).replace('\t', "    ")))
     };
-    numbered.map(shown).collect()
+    numbered.map(plain_line).collect()
 }

@@ -32,19 +32,19 @@ pub enum ProbedProcess {
 
 impl ProbeTarget {
     /// Parses the command line.
-    pub fn of(
+    pub fn from_arguments(
         pid: Option<u32>,
         everyone: bool,
         line: &[String],
         user: Option<&str>,
     ) -> Result<ProbeTarget, Failure> {
-        match (pid, command::find(line)?) {
+        match (pid, command::find_command(line)?) {
             (Some(pid), _) if is_there(pid) => Ok(ProbeTarget::Process(pid)),
             (Some(pid), _) => Err(Failure::refused(format!("there is no process {pid}"))),
             (None, Some(program)) => Ok(ProbeTarget::Command {
                 program,
                 line: line.to_vec(),
-                user: command::user(user)?,
+                user: command::find_user(user)?,
             }),
             (None, None) if everyone => Ok(ProbeTarget::Everyone),
             (None, None) => Err(Failure::refused(
@@ -54,9 +54,9 @@ impl ProbeTarget {
     }
 
     /// The name of the bundle.
-    pub fn name(&self) -> String {
+    pub fn bundle_name(&self) -> String {
         match self {
-            ProbeTarget::Command { line, .. } => command::name(line),
+            ProbeTarget::Command { line, .. } => command::bundle_name(line),
             ProbeTarget::Process(pid) => {
                 let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
                 if comm.trim().is_empty() {
@@ -70,7 +70,7 @@ impl ProbeTarget {
     }
 
     /// The files in which functions without a path are searched: the program, then its libraries.
-    pub fn files(&self) -> Result<Vec<PathBuf>, Failure> {
+    pub fn searched_files(&self) -> Result<Vec<PathBuf>, Failure> {
         match self {
             ProbeTarget::Command { program, .. } => of_program(program),
             ProbeTarget::Process(pid) => of_process(*pid),
@@ -79,10 +79,11 @@ impl ProbeTarget {
     }
 
     /// Creates the process of a command.
-    pub fn start(&self, output_to_stderr: bool) -> Result<ProbedProcess, Failure> {
+    pub fn start_process(&self, output_to_stderr: bool) -> Result<ProbedProcess, Failure> {
         match self {
             ProbeTarget::Command { program, line, user } => {
-                let command = command::prepared(program, line, output_to_stderr, user.as_ref());
+                let command =
+                    command::prepare_command(program, line, output_to_stderr, user.as_ref());
                 let name = line[0].clone();
                 let gated = GatedProcess::start(command)
                     .map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))?;
@@ -96,7 +97,7 @@ impl ProbeTarget {
 
 impl ProbedProcess {
     /// The processes whose calls are timed.
-    pub fn whose(&self, children: bool) -> ProbedProcesses {
+    pub fn probed_processes(&self, children: bool) -> ProbedProcesses {
         match self {
             ProbedProcess::Gated { gated: GatedProcess { pid, .. }, .. }
             | ProbedProcess::Running(pid)
@@ -120,13 +121,13 @@ impl ProbedProcess {
     }
 
     /// Releases the command; `None` without one.
-    pub fn release(self) -> Result<Option<Command>, Failure> {
+    pub fn release_command(self) -> Result<Option<Command>, Failure> {
         match self {
             ProbedProcess::Gated { gated, name } => {
-                let child = gated.release();
+                let child = gated.release_gate();
                 let child =
                     child.map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))?;
-                Ok(Some(Command::of(child)))
+                Ok(Some(Command::from_child(child)))
             }
             ProbedProcess::Running(_) | ProbedProcess::Everyone => Ok(None),
         }
@@ -136,7 +137,7 @@ impl ProbedProcess {
 /// A program, its interpreters, and the libraries of all.
 fn of_program(program: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut programs = vec![program.to_owned()];
-    programs.extend(interpreters(program));
+    programs.extend(script_interpreters(program));
     let mut files: Vec<PathBuf> = Vec::new();
     for program in &programs {
         let program = fs::canonicalize(program)
@@ -146,11 +147,11 @@ fn of_program(program: &Path) -> Result<Vec<PathBuf>, Failure> {
             files.push(program.clone());
         }
         let libraries =
-            Libraries::of_the_environment().closure(&program).map_err(Failure::refused)?;
+            Libraries::of_the_environment().library_closure(&program).map_err(Failure::refused)?;
         files.extend(libraries.into_iter().filter_map(|library| fs::canonicalize(library).ok()));
     }
-    let mut seen = BTreeSet::new();
-    files.retain(|file| seen.insert(file.clone()));
+    let mut known_files = BTreeSet::new();
+    files.retain(|file| known_files.insert(file.clone()));
     Ok(files)
 }
 
@@ -166,7 +167,7 @@ fn is_script(path: &Path) -> bool {
 
 /// The interpreters of a script (execve(2), "Interpreter scripts"): the program after `#!`, and the
 /// one that env(1) starts.
-fn interpreters(script: &Path) -> Vec<PathBuf> {
+fn script_interpreters(script: &Path) -> Vec<PathBuf> {
     let Some(line) = first_line(script).and_then(|line| line.strip_prefix("#!").map(str::to_owned))
     else {
         return Vec::new();

@@ -75,7 +75,7 @@ pub struct EngineArgs {
     /// PUNCTUAL_BUNDLE, PUNCTUAL_SERIES, PUNCTUAL_REQUIREMENT, PUNCTUAL_VALUE and PUNCTUAL_LIMIT
     /// are set (overrides on_violation of the file; docs/weeks.md). Or shell=CMD, signal=N,pid=PID,
     /// stop, trace (as --explain), continue; can be repeated
-    #[arg(long, value_name = "CMD", value_parser = violation::action)]
+    #[arg(long, value_name = "CMD", value_parser = violation::parse_action)]
     on_violation: Vec<ViolationAction>,
     /// Run until interrupted, for weeks: keep a summary of every five minutes and the newest
     /// samples, at most 500 MB per month (8 CPUs at 1 kHz; docs/weeks.md)
@@ -94,14 +94,14 @@ pub struct EngineArgs {
 
 impl EngineArgs {
     /// The options of the run itself, on this system.
-    pub fn options(&self) -> RunOptions {
+    pub fn run_options(&self) -> RunOptions {
         RunOptions {
             stop_above: self.stop_above,
-            on_violation: violation::command(&self.on_violation),
+            on_violation: violation::join_actions(&self.on_violation),
             forever: self.forever,
             trace: self.trace.clone(),
             explain: self.explain || self.on_violation.contains(&ViolationAction::Trace),
-            calibrate: self.calibration.asked(),
+            calibrate: self.calibration.requested_calibration(),
             ..RunOptions::default()
         }
     }
@@ -122,7 +122,7 @@ pub struct CalibrationArgs {
 
 impl CalibrationArgs {
     /// The request, if any.
-    pub fn asked(&self) -> Option<bool> {
+    pub fn requested_calibration(&self) -> Option<bool> {
         (self.calibrate || self.no_calibration).then_some(self.calibrate)
     }
 }
@@ -149,7 +149,7 @@ pub struct SshArgs {
 }
 
 impl SshArgs {
-    fn options(&self) -> SshOptions {
+    fn ssh_options(&self) -> SshOptions {
         let (reconnect_for, keep_for) = (self.reconnect_for, self.keep_for);
         let keep_boot = self.keep_boot;
         SshOptions { resume: self.resume.clone(), reconnect_for, keep_for, keep_boot }
@@ -158,7 +158,7 @@ impl SshArgs {
 
 impl CommonArgs {
     /// The options of the run itself; the rest applies to its result.
-    pub fn options(&self) -> RunOptions {
+    pub fn run_options(&self) -> RunOptions {
         RunOptions {
             plan_only: self.plan,
             output: self.output.clone(),
@@ -168,8 +168,8 @@ impl CommonArgs {
             seed: self.seed,
             repeat: self.repeat,
             exact: self.exact,
-            ssh: self.elsewhere.options(),
-            ..self.engine.options()
+            ssh: self.elsewhere.ssh_options(),
+            ..self.engine.run_options()
         }
     }
 }

@@ -18,7 +18,7 @@ pub enum ViolationAction {
 }
 
 /// Reads an action; what is none of the words is a command.
-pub fn action(text: &str) -> Result<ViolationAction, String> {
+pub fn parse_action(text: &str) -> Result<ViolationAction, String> {
     let refused =
         || "write a command, shell=CMD, signal=N,pid=PID, stop, trace or continue".to_owned();
     if let Some(command) = text.strip_prefix("shell=") {
@@ -54,7 +54,7 @@ pub fn action(text: &str) -> Result<ViolationAction, String> {
 
 /// All actions in one command, in order; a failed one does not prevent the next, and the last
 /// failure is the result.
-pub fn command(actions: &[ViolationAction]) -> Option<String> {
+pub fn join_actions(actions: &[ViolationAction]) -> Option<String> {
     let lines: Vec<String> = actions
         .iter()
         .filter_map(|action| match action {
@@ -70,8 +70,8 @@ pub fn command(actions: &[ViolationAction]) -> Option<String> {
         [] => None,
         [only] => Some(only.clone()),
         several => {
-            let each = several.iter().map(|line| format!("(\n{line}\n) || code=$?\n"));
-            Some(format!("code=0\n{}exit $code", each.collect::<String>()))
+            let guarded_lines = several.iter().map(|line| format!("(\n{line}\n) || code=$?\n"));
+            Some(format!("code=0\n{}exit $code", guarded_lines.collect::<String>()))
         }
     }
 }
@@ -81,8 +81,8 @@ mod tests {
     use super::*;
 
     fn of(texts: &[&str]) -> Option<String> {
-        let all: Result<Vec<_>, _> = texts.iter().map(|text| action(text)).collect();
-        command(&all.expect("actions"))
+        let all: Result<Vec<_>, _> = texts.iter().map(|text| parse_action(text)).collect();
+        join_actions(&all.expect("actions"))
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(of(&["trace"]), None);
         assert_eq!(of(&["stop"]).as_deref(), Some("kill -s INT $PPID"));
         for wrong in ["", "shell=", "signal=2", "signal=2,pid=0", "signal=2;x,pid=1"] {
-            assert!(action(wrong).is_err(), "{wrong}");
+            assert!(parse_action(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -1,13 +1,13 @@
 //! `--events list`, and the words of options.
 
 use crate::exit::{Ending, Exit, Failure};
-use crate::output::{self, width};
+use crate::output::{self, terminal_width};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use punctual_core::event::Group;
-use punctual_core::format::plain;
+use punctual_core::format::escape_unsafe;
 use punctual_record::tracefs::Tracefs;
 use punctual_record::{Backend, Recorder, Request, syscall_number};
-use punctual_report::terminal::wrap;
+use punctual_report::terminal::wrap_text;
 use punctual_session::request;
 
 /// Recorders by their words.
@@ -26,16 +26,16 @@ const BACKENDS: [(&str, Backend, &str); 4] = [
 pub fn backend_parser() -> impl TypedValueParser<Value = Backend> {
     let values = BACKENDS.iter().map(|(word, _, help)| PossibleValue::new(*word).help(*help));
     PossibleValuesParser::new(values).map(|word| {
-        let known = BACKENDS.iter().find(|(other, _, _)| *other == word);
-        known.map_or(Backend::Auto, |(_, backend, _)| *backend)
+        let chosen_backend = BACKENDS.iter().find(|(other, _, _)| *other == word);
+        chosen_backend.map_or(Backend::Auto, |(_, backend, _)| *backend)
     })
 }
 
 /// System calls by name, as in section 2 of the manual, or by number.
 pub fn syscall_numbers(words: &[String]) -> Result<Vec<u32>, Failure> {
     let number = |word: &String| {
-        let known = word.parse().ok().or_else(|| syscall_number(word));
-        known.ok_or_else(|| {
+        let call_number = word.parse().ok().or_else(|| syscall_number(word));
+        call_number.ok_or_else(|| {
             Failure::refused(format!("`{word}` is not a system call of this architecture"))
         })
     };
@@ -46,53 +46,53 @@ pub fn syscall_numbers(words: &[String]) -> Result<Vec<u32>, Failure> {
 const BEHIND: usize = 17;
 
 /// Describes every group and tries to record it: only an attempt shows reliably whether that works.
-pub fn list() -> Ending {
+pub fn list_events() -> Ending {
     let tried = Recorder::start(Request::new(Group::ALL, request::online_cpus()?));
     let (available, findings) = match &tried {
-        Ok(recorder) => (recorder.recorded().groups, recorder.findings().to_vec()),
+        Ok(recorder) => (recorder.coverage_so_far().groups, recorder.findings().to_vec()),
         Err(_) => (Vec::new(), Vec::new()),
     };
     let mut text = String::new();
     let further = format!("\n{}", " ".repeat(BEHIND));
     for group in Group::ALL {
-        let here = if available.contains(group) { "yes" } else { "no " };
+        let availability = if available.contains(group) { "yes" } else { "no " };
         let usual = if Group::USUAL.contains(group) { "*" } else { " " };
-        let lines = wrap(group.explanation(), width().saturating_sub(BEHIND).max(20));
-        text += &format!("{:<10}{usual} {here}  {}\n", group.word(), lines.join(&further));
+        let lines = wrap_text(group.explanation(), terminal_width().saturating_sub(BEHIND).max(20));
+        text += &format!("{:<10}{usual} {availability}  {}\n", group.word(), lines.join(&further));
     }
     text += "\n* recorded by default; yes: available here\n";
     for finding in &findings {
         let evidence =
             finding.evidence.as_ref().map_or(String::new(), |evidence| format!(": {evidence}"));
-        let lines = wrap(
-            &plain(&format!("{}{evidence}", finding.message)),
-            width().saturating_sub(2).max(20),
+        let lines = wrap_text(
+            &escape_unsafe(&format!("{}{evidence}", finding.message)),
+            terminal_width().saturating_sub(2).max(20),
         );
         text += &format!("{}\n", lines.join("\n  "));
     }
     if let Err(why) = &tried {
-        text += &format!("{}\n", plain(&why.to_string()));
+        text += &format!("{}\n", escape_unsafe(&why.to_string()));
     }
-    text += &tracepoints();
-    output::print(&text)?;
+    text += &format_tracepoints();
+    output::print_stdout(&text)?;
     Ok(Exit::Done)
 }
 
 /// Every tracepoint of this kernel, with the fields of its records.
-fn tracepoints() -> String {
+fn format_tracepoints() -> String {
     let tracefs = match Tracefs::open() {
         Ok(tracefs) => tracefs,
-        Err(why) => return format!("\ntracepoints by name, GROUP:NAME: {}\n", plain(&why)),
+        Err(why) => return format!("\ntracepoints by name, GROUP:NAME: {}\n", escape_unsafe(&why)),
     };
     let mut text = "\ntracepoints by name, with their fields\n".to_owned();
-    for group in tracefs.groups() {
-        for event in tracefs.events(&group) {
-            let name = plain(&format!("{group}:{event}"));
-            let fields = match tracefs.format(&group, &event) {
+    for group in tracefs.group_names() {
+        for event in tracefs.event_names(&group) {
+            let name = escape_unsafe(&format!("{group}:{event}"));
+            let fields = match tracefs.tracepoint_format(&group, &event) {
                 Ok(format) => format.field_names().join(" "),
                 Err(why) => format!("(fields not known: {why})"),
             };
-            text += format!("{name}  {}", plain(&fields)).trim_end();
+            text += format!("{name}  {}", escape_unsafe(&fields)).trim_end();
             text.push('\n');
         }
     }

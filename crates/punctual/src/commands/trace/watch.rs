@@ -25,8 +25,8 @@ impl TraceLine {
     }
 
     /// Updates the view when due.
-    pub fn refresh(&mut self, progress: &RecordingProgress) {
-        let now = clock::monotonic();
+    pub fn refresh_if_due(&mut self, progress: &RecordingProgress) {
+        let now = clock::monotonic_now();
         if !self.shown || now - self.last < REFRESH {
             return;
         }
@@ -38,11 +38,11 @@ impl TraceLine {
         (self.last, self.events) = (now, events);
         let line = format!(
             "{}  {} events  {} a second  {} lost  {}",
-            format::duration(elapsed),
-            format::count(events),
-            format::count(rate.round() as u64),
-            format::count(lost),
-            size(bytes)
+            format::duration_text(elapsed),
+            format::count_text(events),
+            format::count_text(rate.round() as u64),
+            format::count_text(lost),
+            format_size(bytes)
         );
         // A failed write loses nothing.
         let _ = write!(io::stderr(), "\r{line}\u{1b}[K");
@@ -63,13 +63,13 @@ pub fn report_findings(findings: &[Finding]) {
         let evidence =
             finding.evidence.as_ref().map_or(String::new(), |evidence| format!(" ({evidence})"));
         let remedy = finding.remedy.as_ref().map_or(String::new(), |remedy| format!("; {remedy}"));
-        let messages = format::plain(&format!("{}{evidence}{remedy}", finding.message));
-        output::say(&format!("{}: {messages}\n", finding.severity));
+        let messages = format::escape_unsafe(&format!("{}{evidence}{remedy}", finding.message));
+        output::print_stderr(&format!("{}: {messages}\n", finding.severity));
     }
 }
 
 /// A size for users.
-pub fn size(bytes: u64) -> String {
+pub fn format_size(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} B"),
         1_024..1_048_576 => format!("{:.0} KiB", bytes as f64 / 1_024.0),

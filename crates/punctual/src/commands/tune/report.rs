@@ -1,12 +1,12 @@
 //! `punctual tune report`: the findings of a tuning, again.
 
-use super::print;
+use super::print_findings;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::Member;
 use punctual_bundle::tune::TuningDocument;
-use punctual_report::document::tune;
-use punctual_study::tune::directory::found;
+use punctual_report::document::build_tuning_document;
+use punctual_study::tune::directory::read_findings;
 use std::path::{Path, PathBuf};
 
 /// Show what a tuning found, and write its page
@@ -29,8 +29,9 @@ pub struct TuneReportArgs {
 
 /// Reads the findings, and shows them.
 pub fn run(args: TuneReportArgs) -> Ending {
-    let document = found(&args.directory)?;
-    print(&document, &args.directory, args.json, args.output.as_deref()).end(Exit::Done)
+    let document = read_findings(&args.directory)?;
+    print_findings(&document, &args.directory, args.json, args.output.as_deref())
+        .into_ending(Exit::Done)
 }
 
 /// Writes the page; returns its path.
@@ -39,6 +40,8 @@ pub fn write(
     directory: &Path,
     file: Option<&Path>,
 ) -> Result<PathBuf, Failure> {
-    let page = tune(document, &directory.display().to_string()).page().map_err(Failure::failed)?;
-    output::write_page(file, &Member::root(directory).join("report.html"), &page)
+    let page = build_tuning_document(document, &directory.display().to_string())
+        .render_page()
+        .map_err(Failure::failed)?;
+    output::write_page(file, &Member::from_root(directory).join("report.html"), &page)
 }

@@ -3,7 +3,9 @@
 use super::draw::progress_bar;
 use super::line::{Paper, Style, TerminalLine, clipped_in_the_middle, lines_of};
 use punctual_core::Nanos;
-use punctual_core::format::{clipped, count, counted, micros, plain, width_of};
+use punctual_core::format::{
+    clip_name, count_text, count_with_noun, escape_unsafe, micros_text, width_of,
+};
 use punctual_session::attach::watcher::Attached;
 use punctual_session::cycles::rows::ThreadRow;
 
@@ -16,57 +18,59 @@ const LEAST_NAME: usize = 12;
 const LONGEST_NAME: usize = 40;
 
 /// All lines, at most the given number; threads without room are counted.
-pub fn draw(attached: &Attached, paper: Paper, height: usize) -> Vec<String> {
-    let title = TerminalLine::new(paper).push(&clipped(&attached.name, 40, false), Style::BOLD);
-    let threads = counted(attached.threads.len() as u64, "thread");
+pub fn draw_attached(attached: &Attached, paper: Paper, height: usize) -> Vec<String> {
+    let title = TerminalLine::new(paper).push(&clip_name(&attached.name, 40, false), Style::BOLD);
+    let threads = count_with_noun(attached.threads.len() as u64, "thread");
     let title = title.push(&format!("  {threads} with cycles"), Style::DIM);
     let mut lines = vec![title.finish(), progress_bar(attached.elapsed, attached.planned, paper)];
     let after = [String::new(), culprit_line(attached, paper)];
     let room = height.saturating_sub(lines.len() + after.len());
-    lines.extend(table(attached, paper, room));
+    lines.extend(table_lines(attached, paper, room));
     lines.extend(after);
     lines.truncate(height);
     lines
 }
 
 /// A blank line, the head, a line per thread, as far as there is room.
-fn table(attached: &Attached, paper: Paper, room: usize) -> Vec<String> {
-    let all = &attached.threads;
-    let longest = all.iter().map(|row| width_of(&plain(&row.name))).max().unwrap_or(0);
+fn table_lines(attached: &Attached, paper: Paper, room: usize) -> Vec<String> {
+    let thread_rows = &attached.threads;
+    let longest =
+        thread_rows.iter().map(|row| width_of(&escape_unsafe(&row.name))).max().unwrap_or(0);
     let fixed = KIND + COUNT + 2 * TIME + 2 * PROBLEM;
     let widest = paper.width.saturating_sub(fixed).clamp(LEAST_NAME, LONGEST_NAME);
     let name = longest.clamp(LEAST_NAME, widest);
     let fitting = room.saturating_sub(2 + usize::from(attached.others > 0));
-    let mut lines = vec![String::new(), head(name, paper)];
-    lines.extend(lines_of(all, fitting, paper, |thread| row(thread, name, paper)));
+    let mut lines = vec![String::new(), head_line(name, paper)];
+    lines.extend(lines_of(thread_rows, fitting, paper, |thread| row_line(thread, name, paper)));
     if attached.others > 0 {
-        let others = counted(attached.others as u64, "thread");
-        let text = format!("+ {others} without cycles so far");
+        let other_threads = count_with_noun(attached.others as u64, "thread");
+        let text = format!("+ {other_threads} without cycles so far");
         lines.push(TerminalLine::new(paper).push(&text, Style::DIM).finish());
     }
     lines.truncate(room);
     lines
 }
 
-fn head(name: usize, paper: Paper) -> String {
-    let line = TerminalLine::new(paper).left("response, µs", name, Style::DIM);
-    let line = line.push(" ", Style::PLAIN).left("cycle", KIND - 1, Style::DIM);
-    let line = line.right("cycles", COUNT, Style::DIM).right("last", TIME, Style::DIM);
-    let line = line.right("worst", TIME, Style::DIM).right("skipped", PROBLEM, Style::DIM);
-    line.right("overruns", PROBLEM, Style::DIM).finish()
+fn head_line(name: usize, paper: Paper) -> String {
+    let line = TerminalLine::new(paper).push_left("response, µs", name, Style::DIM);
+    let line = line.push(" ", Style::PLAIN).push_left("cycle", KIND - 1, Style::DIM);
+    let line = line.push_right("cycles", COUNT, Style::DIM).push_right("last", TIME, Style::DIM);
+    let line =
+        line.push_right("worst", TIME, Style::DIM).push_right("skipped", PROBLEM, Style::DIM);
+    line.push_right("overruns", PROBLEM, Style::DIM).finish()
 }
 
-fn row(thread: &ThreadRow, name: usize, paper: Paper) -> String {
-    let time = |response: Option<Nanos>| response.map_or("-".to_owned(), micros);
-    let style = |n: u64| if n == 0 { Style::DIM } else { Style::BOLD.color(Style::RED) };
+fn row_line(thread: &ThreadRow, name: usize, paper: Paper) -> String {
+    let time = |response: Option<Nanos>| response.map_or("-".to_owned(), micros_text);
+    let style = |n: u64| if n == 0 { Style::DIM } else { Style::BOLD.with_color(Style::RED) };
     let line = TerminalLine::new(paper);
-    let line = line.left(&clipped_in_the_middle(&thread.name, name), name, Style::PLAIN);
-    let line = line.push(" ", Style::PLAIN).left(thread.kind, KIND - 1, Style::PLAIN);
-    let line = line.right(&count(thread.cycles), COUNT, Style::PLAIN);
-    let line = line.right(&time(thread.last), TIME, Style::PLAIN);
-    let line = line.right(&time(thread.worst), TIME, Style::BOLD);
-    let line = line.right(&count(thread.skipped), PROBLEM, style(thread.skipped));
-    line.right(&count(thread.overruns), PROBLEM, style(thread.overruns)).finish()
+    let line = line.push_left(&clipped_in_the_middle(&thread.name, name), name, Style::PLAIN);
+    let line = line.push(" ", Style::PLAIN).push_left(thread.kind, KIND - 1, Style::PLAIN);
+    let line = line.push_right(&count_text(thread.cycles), COUNT, Style::PLAIN);
+    let line = line.push_right(&time(thread.last), TIME, Style::PLAIN);
+    let line = line.push_right(&time(thread.worst), TIME, Style::BOLD);
+    let line = line.push_right(&count_text(thread.skipped), PROBLEM, style(thread.skipped));
+    line.push_right(&count_text(thread.overruns), PROBLEM, style(thread.overruns)).finish()
 }
 
 fn culprit_line(attached: &Attached, paper: Paper) -> String {
@@ -75,16 +79,17 @@ fn culprit_line(attached: &Attached, paper: Paper) -> String {
         return line.push("nothing delayed a cycle", Style::DIM).finish();
     };
     let what = if culprit.is_task { "task " } else { "" };
-    let text = format!(": {} in {}", culprit.time.readable(), counted(culprit.cycles, "cycle"));
+    let text =
+        format!(": {} in {}", culprit.time.to_readable(), count_with_noun(culprit.cycles, "cycle"));
     line.push(what, Style::PLAIN)
-        .push(&clipped(&culprit.name, 32, false), Style::BOLD)
+        .push(&clip_name(&culprit.name, 32, false), Style::BOLD)
         .push(&text, Style::PLAIN)
         .finish()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::bare;
+    use super::super::line::strip_attributes;
     use super::*;
     use punctual_session::cycles::rows::TopCulprit;
 
@@ -124,10 +129,10 @@ mod tests {
     }
 
     fn drawn(attached: &Attached, width: usize, height: usize) -> String {
-        let lines = draw(attached, Paper { width, colored: false }, height);
+        let lines = draw_attached(attached, Paper { width, colored: false }, height);
         assert!(lines.len() <= height);
         // Attributes take no columns.
-        let plain = bare(&lines.join("\n"));
+        let plain = strip_attributes(&lines.join("\n"));
         assert!(plain.lines().all(|line| width_of(line) <= width), "{plain}");
         plain
     }
@@ -158,7 +163,7 @@ last minute  task kworker/1:2: 12.35 ms in 31 cycles";
         let mut cause = attached();
         let culprit = cause.culprit.as_mut().unwrap();
         (culprit.name, culprit.is_task) = ("exit from idle\u{1b}[2J".to_owned(), false);
-        let text = draw(&cause, Paper { width: 80, colored: true }, 24).join("\n");
+        let text = draw_attached(&cause, Paper { width: 80, colored: true }, 24).join("\n");
         assert!(text.contains("exit from idle\\u{1b}[2J"), "{text:?}");
         cause.culprit = None;
         assert!(drawn(&cause, 80, 24).ends_with("nothing delayed a cycle"));

@@ -2,7 +2,7 @@
 
 use super::draw::progress_bar;
 use super::line::{Paper, Style, TerminalLine, lines_of};
-use punctual_core::format::{clipped, count, micros, plain};
+use punctual_core::format::{clip_name, count_text, escape_unsafe, micros_text};
 use punctual_session::attach::watcher::Disturbed;
 use punctual_session::run::CpuRow;
 
@@ -15,56 +15,59 @@ const SHARE: usize = 12;
 const WIDE: usize = 100;
 
 /// All lines, at most the given number; CPUs without room are counted.
-pub fn draw(state: &Disturbed, paper: Paper, height: usize) -> Vec<String> {
+pub fn draw_disturbed(state: &Disturbed, paper: Paper, height: usize) -> Vec<String> {
     let title = TerminalLine::new(paper).push(&format!("CPU {}", state.chosen), Style::BOLD);
     let title = title.push("  entries into the kernel", Style::DIM);
     let mut lines = vec![
         title.finish(),
         progress_bar(state.elapsed, state.planned, paper),
         String::new(),
-        head(paper),
+        head_line(paper),
     ];
     let fitting = height.saturating_sub(lines.len());
-    lines.extend(lines_of(&state.cpus, fitting, paper, |cpu| row(cpu, paper)));
+    lines.extend(lines_of(&state.cpus, fitting, paper, |cpu| row_line(cpu, paper)));
     lines.truncate(height);
     lines
 }
 
-fn head(paper: Paper) -> String {
-    let line =
-        TerminalLine::new(paper).left("CPU", CPU, Style::DIM).right("entries", COUNT, Style::DIM);
+fn head_line(paper: Paper) -> String {
+    let line = TerminalLine::new(paper).push_left("CPU", CPU, Style::DIM).push_right(
+        "entries",
+        COUNT,
+        Style::DIM,
+    );
     let line = match paper.width >= WIDE {
-        true => line.right("a second", RATE, Style::DIM),
+        true => line.push_right("a second", RATE, Style::DIM),
         false => line,
     };
-    let line = line.right("longest, µs", TIME, Style::DIM);
-    let line = line.right("interrupted", SHARE, Style::DIM);
+    let line = line.push_right("longest, µs", TIME, Style::DIM);
+    let line = line.push_right("interrupted", SHARE, Style::DIM);
     line.push("  most of the time", Style::DIM).finish()
 }
 
-fn row(cpu: &CpuRow, paper: Paper) -> String {
+fn row_line(cpu: &CpuRow, paper: Paper) -> String {
     let is_wide = paper.width >= WIDE;
     let rate = if is_wide { RATE } else { 0 };
     let fixed = CPU + COUNT + rate + TIME + SHARE + 2;
-    let line = TerminalLine::new(paper).left(&cpu.cpu.to_string(), CPU, Style::PLAIN);
-    let line = line.right(&count(cpu.entries), COUNT, Style::PLAIN);
+    let line = TerminalLine::new(paper).push_left(&cpu.cpu.to_string(), CPU, Style::PLAIN);
+    let line = line.push_right(&count_text(cpu.entries), COUNT, Style::PLAIN);
     let line = match is_wide {
-        true => line.right(&format!("{:.0}", cpu.a_second), RATE, Style::PLAIN),
+        true => line.push_right(&format!("{:.0}", cpu.a_second), RATE, Style::PLAIN),
         false => line,
     };
-    let longest = cpu.longest.map_or("-".to_owned(), micros);
-    let line = line.right(&longest, TIME, Style::BOLD);
-    let line = line.right(&format!("{:.3} %", cpu.interrupted * 100.0), SHARE, Style::PLAIN);
+    let longest = cpu.longest.map_or("-".to_owned(), micros_text);
+    let line = line.push_right(&longest, TIME, Style::BOLD);
+    let line = line.push_right(&format!("{:.3} %", cpu.interrupted * 100.0), SHARE, Style::PLAIN);
     let top = cpu.top.as_ref().map_or(String::new(), |top| {
-        let (what, by) = (plain(&top.what), plain(&top.originator));
+        let (what, by) = (escape_unsafe(&top.what), escape_unsafe(&top.originator));
         if is_wide { format!("  {what}, by {by}") } else { format!("  {by}: {what}") }
     });
-    line.push(&clipped(&top, paper.width.saturating_sub(fixed) + 2, false), Style::PLAIN).finish()
+    line.push(&clip_name(&top, paper.width.saturating_sub(fixed) + 2, false), Style::PLAIN).finish()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::bare;
+    use super::super::line::strip_attributes;
     use super::*;
     use punctual_core::Nanos;
     use punctual_core::format::width_of;
@@ -91,7 +94,7 @@ mod tests {
     }
 
     fn drawn(state: &Disturbed, width: usize, height: usize) -> String {
-        bare(&draw(state, Paper { width, colored: false }, height).join("\n"))
+        strip_attributes(&draw_disturbed(state, Paper { width, colored: false }, height).join("\n"))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A line of the view: text in styles, never wider than the terminal.
 
-use punctual_core::format::{plain, width_of};
+use punctual_core::format::{escape_unsafe, width_of};
 
 /// How text looks: an attribute and a color of Select Graphic Rendition (ECMA-48, 8.3.117).
 #[derive(Clone, Copy, Default)]
@@ -21,7 +21,7 @@ impl Style {
     /// The background.
     pub const ON_GRAY: u8 = 100;
 
-    pub const fn color(self, color: u8) -> Style {
+    pub const fn with_color(self, color: u8) -> Style {
         Style { color: Some(color), ..self }
     }
 }
@@ -62,13 +62,13 @@ impl TerminalLine {
     }
 
     /// Adds the text at the right end of a column of this width.
-    pub fn right(self, text: &str, width: usize, style: Style) -> TerminalLine {
+    pub fn push_right(self, text: &str, width: usize, style: Style) -> TerminalLine {
         let before = " ".repeat(width.saturating_sub(width_of(text)));
         self.push(&before, Style::PLAIN).push(text, style)
     }
 
     /// Adds the text at the left end of a column of this width.
-    pub fn left(self, text: &str, width: usize, style: Style) -> TerminalLine {
+    pub fn push_left(self, text: &str, width: usize, style: Style) -> TerminalLine {
         let after = " ".repeat(width.saturating_sub(width_of(text)));
         self.push(text, style).push(&after, Style::PLAIN)
     }
@@ -80,7 +80,7 @@ impl TerminalLine {
 
 /// A name of at most this width, shortened in the middle: series of one measure differ at the end.
 pub fn clipped_in_the_middle(name: &str, width: usize) -> String {
-    let name = plain(name);
+    let name = escape_unsafe(name);
     if width_of(&name) <= width {
         return name;
     }
@@ -110,18 +110,18 @@ pub fn lines_of<T>(
     paper: Paper,
     line: impl Fn(&T) -> String,
 ) -> Vec<String> {
-    let shown = if all.len() <= room { all.len() } else { room.saturating_sub(1) };
-    let mut lines: Vec<String> = all.iter().take(shown).map(line).collect();
-    if shown < all.len() {
-        let more = format!("+ {} more", all.len() - shown);
-        lines.push(TerminalLine::new(paper).push(&more, Style::DIM).finish());
+    let shown_rows = if all.len() <= room { all.len() } else { room.saturating_sub(1) };
+    let mut lines: Vec<String> = all.iter().take(shown_rows).map(line).collect();
+    if shown_rows < all.len() {
+        let rest_text = format!("+ {} more", all.len() - shown_rows);
+        lines.push(TerminalLine::new(paper).push(&rest_text, Style::DIM).finish());
     }
     lines
 }
 
 /// A drawn text without its attributes.
 #[cfg(test)]
-pub fn bare(text: &str) -> String {
+pub fn strip_attributes(text: &str) -> String {
     let mut bare = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("\u{1b}[") {
@@ -140,8 +140,11 @@ mod tests {
     fn a_line_is_never_wider_than_the_terminal() {
         let line = |width, colored| {
             let line = TerminalLine::new(Paper { width, colored });
-            let line =
-                line.left("日本語", 8, Style::BOLD).right("12.0", 6, Style::DIM.color(Style::RED));
+            let line = line.push_left("日本語", 8, Style::BOLD).push_right(
+                "12.0",
+                6,
+                Style::DIM.with_color(Style::RED),
+            );
             line.push("!", Style::PLAIN).finish()
         };
         assert_eq!(line(20, true), "\u{1b}[1m日本語\u{1b}[0m    \u{1b}[2;31m12.0\u{1b}[0m!");

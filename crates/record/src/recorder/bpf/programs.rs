@@ -3,7 +3,9 @@
 use super::Stacks;
 use super::untranslated::Untranslated;
 use crate::bpf::sys::{self, MapShape};
-use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots};
+use crate::bpf::{
+    Attach, BpfObject, BufferSizes, Buffers, LoadError, borrow_constants, slot_constants,
+};
 use crate::request::{Backend, RecordMode, Request};
 use crate::tracefs::Tracefs;
 use crate::tracepoints::TracepointTable;
@@ -53,18 +55,18 @@ struct SharedMaps {
 }
 
 impl<'a> RecorderPrograms<'a> {
-    pub(super) fn prepare(
+    pub(super) fn prepare_programs(
         request: &'a Request,
         shape: BufferSizes,
         names_slot: u32,
         backend: Backend,
     ) -> Result<RecorderPrograms<'a>, LoadError> {
-        let shared = SharedMaps::create(shape, names_slot + 1)?;
-        shared.fill(request)?;
+        let shared = SharedMaps::create_maps(shape, names_slot + 1)?;
+        shared.fill_maps(request)?;
         let mut programs = RecorderPrograms {
             request,
             shared,
-            constants: constants(request, shape, names_slot),
+            constants: program_constants(request, shape, names_slot),
             events: None,
             tracefs: None,
             translator: Translator::new(request),
@@ -76,31 +78,36 @@ impl<'a> RecorderPrograms<'a> {
             let mut constants = programs.constants.clone();
             constants.push(("want_syscall", flag(request.groups.contains(&Group::Syscall))));
             constants.push(("want_futex", flag(request.groups.contains(&Group::Futex))));
-            constants.push(("syscalls", bitmap(&request.syscalls)));
+            constants.push(("syscalls", syscall_bitmap(&request.syscalls)));
             constants.push(("want_stacks", flag(request.stacks)));
             let one_by_one = request.groups.contains(&Group::Syscall);
             constants.push(("want_interrupted", flag(request.timers_only && !one_by_one)));
-            let mut object =
-                BpfObject::open(of_mode(request, EVENTS, EVENTS_FLIGHT), &borrowed(&constants))?;
+            let mut object = BpfObject::open(
+                of_mode(request, EVENTS, EVENTS_FLIGHT),
+                &borrow_constants(&constants),
+            )?;
             if request.stacks {
-                object.shape("stacks", wire::STACK_DEPTH as u32 * 8, STACKS);
+                object.set_map_shape("stacks", wire::STACK_DEPTH as u32 * 8, STACKS);
             }
-            programs.shared.share(&mut object)?;
-            object.prepare(Some(&kernel))?;
+            programs.shared.share_with(&mut object)?;
+            object.prepare_programs(Some(&kernel))?;
             programs.events = Some((kernel, object));
         }
         Ok(programs)
     }
 
-    pub(super) fn buffers(&self, shape: BufferSizes, count: u32) -> Result<Buffers, LoadError> {
+    pub(super) fn map_buffers(&self, shape: BufferSizes, count: u32) -> Result<Buffers, LoadError> {
         let bytes = u64::from(shape.value_size()) * u64::from(count);
-        Buffers::map(self.shared.map(BUFFERS)?, shape, count)
+        Buffers::map_buffers(self.shared.map_fd(BUFFERS)?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })
     }
 
     /// Attaches the program for a tracepoint. Those of modules are not in the kernel's own BTF, but
     /// tracefs describes them.
-    pub(super) fn attach(&mut self, tracepoint: &TracepointTable) -> Result<Attach, LoadError> {
+    pub(super) fn attach_tracepoint(
+        &mut self,
+        tracepoint: &TracepointTable,
+    ) -> Result<Attach, LoadError> {
         let Some((kernel, object)) = &self.events else { return self.attach_raw(tracepoint) };
         let mut result = Err(LoadError::NoTracepoint(tracepoint.full_name()));
         for program in tracepoint.programs {
@@ -116,27 +123,30 @@ impl<'a> RecorderPrograms<'a> {
     }
 
     pub(super) fn attach_named(&mut self, named: &NamedTracepoint) -> Result<Attach, LoadError> {
-        let format = self.format(&named.group, &named.name)?;
+        let format = self.tracepoint_format(&named.group, &named.name)?;
         let number = self.translator.add_named(named, &format);
         let copied = Copied { number, bytes: format.shown_bytes(), ..Copied::default() };
         self.attach_copying(&named.full_name(), &format, copied)
     }
 
-    fn format(&mut self, system: &str, name: &str) -> Result<RecordFormat, LoadError> {
+    fn tracepoint_format(&mut self, system: &str, name: &str) -> Result<RecordFormat, LoadError> {
         let tracefs = self.tracefs.get_or_insert_with(Tracefs::open).as_ref();
         let tracefs = tracefs.map_err(|why| LoadError::NoTracefs(why.clone()))?;
-        tracefs.format(system, name).map_err(LoadError::NoTracefs)
+        tracefs.tracepoint_format(system, name).map_err(LoadError::NoTracefs)
     }
 
     fn attach_raw(&mut self, tracepoint: &TracepointTable) -> Result<Attach, LoadError> {
-        let format = self.format(tracepoint.system, tracepoint.name)?;
+        let format = self.tracepoint_format(tracepoint.system, tracepoint.name)?;
         let number = self.translator.add(tracepoint, &format);
         // Programs cannot read the first 8 bytes.
-        let bytes = self.translator.size(number).saturating_sub(8);
+        let bytes = self.translator.needed_size(number).saturating_sub(8);
         let offset = |names: &[&str]| {
-            names.iter().find_map(|name| format.field(name)).map_or(0, |field| field.offset as u32)
+            names
+                .iter()
+                .find_map(|name| format.find_field(name))
+                .map_or(0, |field| field.offset as u32)
         };
-        let other = match u64::from(tracepoint.kind) {
+        let other_task_offset = match u64::from(tracepoint.kind) {
             wire::SWITCH..=wire::PI_SETPRIO | wire::SIGNAL => {
                 offset(&["next_pid", "child_pid", "pid"])
             }
@@ -145,7 +155,7 @@ impl<'a> RecorderPrograms<'a> {
         let copied = Copied {
             number,
             bytes,
-            other,
+            other: other_task_offset,
             child: if u64::from(tracepoint.kind) == wire::FORK {
                 offset(&["child_pid"])
             } else {
@@ -175,21 +185,21 @@ impl<'a> RecorderPrograms<'a> {
             ("other_offset", number32(copied.other)),
             ("child_offset", number32(copied.child)),
             ("syscall_offset", number32(copied.syscall)),
-            ("syscalls", bitmap(&wanted_calls(self.request))),
+            ("syscalls", syscall_bitmap(&wanted_calls(self.request))),
             ("to_names", vec![u8::from(copied.to_names)]),
         ]);
         let mut object =
-            BpfObject::open(of_mode(self.request, RAW, RAW_FLIGHT), &borrowed(&constants))?;
-        self.shared.share(&mut object)?;
-        object.prepare(None)?;
+            BpfObject::open(of_mode(self.request, RAW, RAW_FLIGHT), &borrow_constants(&constants))?;
+        self.shared.share_with(&mut object)?;
+        object.prepare_programs(None)?;
         self.translated = true;
         object.attach_tracepoint("record", name, format.id)
     }
 
     /// The storage of kernel stacks, if used.
-    pub(super) fn stacks(&self) -> Option<Stacks> {
+    pub(super) fn open_stacks(&self) -> Option<Stacks> {
         let (_, object) = self.events.as_ref().filter(|_| self.request.stacks)?;
-        Stacks::of(object.map("stacks").ok()?)
+        Stacks::from_map(object.map_fd("stacks").ok()?)
     }
 
     /// The translator, if any program needs it.
@@ -207,7 +217,7 @@ const RECORD: usize = wire::Raw::SIZE - 8;
 const BUFFERS: &str = "buffers";
 
 impl SharedMaps {
-    fn create(shape: BufferSizes, count: u32) -> Result<SharedMaps, LoadError> {
+    fn create_maps(shape: BufferSizes, count: u32) -> Result<SharedMaps, LoadError> {
         const HASH: u32 = 1;
         const ARRAY: u32 = 2;
         const NO_PREALLOC: u32 = 1;
@@ -226,27 +236,27 @@ impl SharedMaps {
         Ok(SharedMaps { maps })
     }
 
-    fn map(&self, name: &str) -> Result<&OwnedFd, LoadError> {
+    fn map_fd(&self, name: &str) -> Result<&OwnedFd, LoadError> {
         let map = self.maps.iter().find(|(other, _)| *other == name);
         map.map(|(_, fd)| fd).ok_or_else(|| LoadError::Unfit(format!("there is no map {name}")))
     }
 
-    fn fill(&self, request: &Request) -> Result<(), LoadError> {
+    fn fill_maps(&self, request: &Request) -> Result<(), LoadError> {
         let refused = |why| LoadError::Map { bytes: 0, why };
         for pid in &request.pids {
-            sys::update_map(self.map("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
+            sys::update_map(self.map_fd("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
         }
         for comm in &request.comms {
             let mut key = [0; 16];
             key[..comm.len()].copy_from_slice(comm.as_bytes());
-            sys::update_map(self.map("comms")?, &key, &[1]).map_err(refused)?;
+            sys::update_map(self.map_fd("comms")?, &key, &[1]).map_err(refused)?;
         }
         Ok(())
     }
 
-    fn share(&self, object: &mut BpfObject) -> Result<(), LoadError> {
+    fn share_with(&self, object: &mut BpfObject) -> Result<(), LoadError> {
         for (name, fd) in &self.maps {
-            object.adopt(name, fd.try_clone().map_err(|why| LoadError::Map { bytes: 0, why })?);
+            object.adopt_map(name, fd.try_clone().map_err(|why| LoadError::Map { bytes: 0, why })?);
         }
         Ok(())
     }
@@ -257,7 +267,7 @@ fn of_mode(request: &Request, usual: &'static [u8], flight: &'static [u8]) -> &'
     if request.mode == RecordMode::Flight { flight } else { usual }
 }
 
-fn constants(
+fn program_constants(
     request: &Request,
     shape: BufferSizes,
     names_slot: u32,
@@ -265,17 +275,17 @@ fn constants(
     let flag = |is: bool| vec![u8::from(is)];
     let mut constants = vec![
         ("names_slot", names_slot.to_ne_bytes().to_vec()),
-        ("mask", shape.mask().to_ne_bytes().to_vec()),
+        ("mask", shape.index_mask().to_ne_bytes().to_vec()),
         ("by_pid", flag(!request.pids.is_empty())),
         ("by_comm", flag(!request.comms.is_empty())),
         ("follow", flag(request.follow_children)),
     ];
-    constants.extend(slots(&request.cpus));
+    constants.extend(slot_constants(&request.cpus));
     constants
 }
 
 /// One bit per requested system call; all bits if none is named.
-fn bitmap(numbers: &[u32]) -> Vec<u8> {
+fn syscall_bitmap(numbers: &[u32]) -> Vec<u8> {
     let mut bits = vec![if numbers.is_empty() { 0xff } else { 0 }; wire::MAX_SYSCALLS as usize / 8];
     for number in numbers {
         if let Some(byte) = bits.get_mut(*number as usize / 8) {

@@ -21,14 +21,14 @@ impl Untranslated {
         self.translator.formats()
     }
 
-    pub(super) fn take(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) -> bool {
+    pub(super) fn take_records(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) -> bool {
         self.bytes.clear();
-        let whole = buffers.take(slot, &mut self.bytes);
-        self.translate(to);
+        let whole = buffers.take_records(slot, &mut self.bytes);
+        self.translate_records(to);
         whole
     }
 
-    pub(super) fn newest(
+    pub(super) fn copy_newest(
         &mut self,
         buffers: &Buffers,
         slot: u32,
@@ -36,12 +36,12 @@ impl Untranslated {
         to: &mut Vec<u8>,
     ) -> Option<()> {
         self.bytes.clear();
-        buffers.newest(slot, from, &mut self.bytes)?;
-        self.translate(to);
+        buffers.copy_newest(slot, from, &mut self.bytes)?;
+        self.translate_records(to);
         Some(())
     }
 
-    fn translate(&mut self, to: &mut Vec<u8>) {
+    fn translate_records(&mut self, to: &mut Vec<u8>) {
         let mut rest = self.bytes.as_slice();
         while let Some((header, payload)) = rest.split_first_chunk() {
             let head = Header::read(header);
@@ -61,7 +61,7 @@ impl Untranslated {
                     let record = &payload[..payload.len().min(8 + raw.bytes as usize)];
                     let at = MonotonicNs(head.ns as i64);
                     let recorded = RawRecord { at, cpu: head.cpu, tid: head.tid, record };
-                    self.translator.translate(
+                    self.translator.translate_record(
                         raw.tracepoint as usize,
                         recorded,
                         to,
@@ -79,7 +79,7 @@ impl Untranslated {
 
     /// Translates names, which come untranslated too.
     pub(super) fn take_names(&mut self, buffers: &Buffers, slot: u32, to: &mut Vec<u8>) -> bool {
-        let whole = self.take(buffers, slot, to);
+        let whole = self.take_records(buffers, slot, to);
         to.append(&mut self.names);
         whole
     }

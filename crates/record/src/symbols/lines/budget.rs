@@ -13,7 +13,7 @@ impl StepBudget {
     }
 
     /// Takes one step; fails beyond the limit.
-    pub(crate) fn spend(&mut self) -> gimli::Result<()> {
+    pub(crate) fn spend_step(&mut self) -> gimli::Result<()> {
         self.0 = self.0.checked_sub(1).ok_or(gimli::Error::TooManyIterations)?;
         Ok(())
     }

@@ -27,7 +27,7 @@ pub fn first_of_each(
 ) -> gimli::Result<Vec<u64>> {
     addresses.sort_unstable();
     addresses.dedup();
-    let owners = owners(dwarf, unit, &addresses, budget)?;
+    let owners = code_owners(dwarf, unit, &addresses, budget)?;
     let mut first = BTreeMap::new();
     for (owner, address) in owners.into_iter().zip(addresses) {
         first.entry(owner).or_insert(address);
@@ -44,17 +44,20 @@ pub fn of_each<Line: Copy + Ord>(
 ) -> gimli::Result<BTreeMap<Line, usize>> {
     let mut addresses: Vec<u64> = rows.iter().map(|(address, _)| *address).collect();
     addresses.dedup();
-    let owners = owners(dwarf, unit, &addresses, budget)?;
-    let of = |address| addresses.binary_search(address).ok().and_then(|place| owners.get(place));
-    let copies: BTreeSet<(Line, Owner)> =
-        rows.iter().filter_map(|(address, line)| Some((*line, *of(address)?))).collect();
+    let owners = code_owners(dwarf, unit, &addresses, budget)?;
+    let owner_of_address =
+        |address| addresses.binary_search(address).ok().and_then(|place| owners.get(place));
+    let copies: BTreeSet<(Line, Owner)> = rows
+        .iter()
+        .filter_map(|(address, line)| Some((*line, *owner_of_address(address)?)))
+        .collect();
     let mut counts = BTreeMap::new();
     copies.into_iter().for_each(|(line, _)| *counts.entry(line).or_default() += 1);
     Ok(counts)
 }
 
 /// The owner of the code at each of these ascending addresses.
-fn owners(
+fn code_owners(
     dwarf: &gimli::Dwarf<Slice>,
     unit: &gimli::Unit<Slice>,
     addresses: &[u64],
@@ -63,7 +66,7 @@ fn owners(
     let mut owners = vec![Owner::default(); addresses.len()];
     let mut entries = unit.entries();
     while let Some(entry) = entries.next_dfs()? {
-        budget.spend()?;
+        budget.spend_step()?;
         let is_function = entry.tag() == DW_TAG_subprogram;
         if !is_function && entry.tag() != DW_TAG_inlined_subroutine {
             continue;
@@ -71,13 +74,13 @@ fn owners(
         let mut ranges = dwarf.die_ranges(unit, entry)?;
         let mut part = 0;
         while let Some(range) = ranges.next()? {
-            budget.spend()?;
+            budget.spend_step()?;
             part += 1;
             let from = addresses.partition_point(|address| *address < range.begin);
             let to = addresses.partition_point(|address| *address < range.end).max(from);
             // Inlined functions follow the enclosing ones: the last one is the innermost.
             for owner in &mut owners[from..to] {
-                budget.spend()?;
+                budget.spend_step()?;
                 owner.entry = entry.offset().0;
                 if is_function {
                     owner.part = part;

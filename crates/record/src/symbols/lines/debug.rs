@@ -26,9 +26,9 @@ pub struct DebugSections<'data> {
 
 impl<'data> DebugSections<'data> {
     /// The sections of this file; missing ones are empty.
-    pub fn of(file: &ElfBytes<'data, AnyEndian>) -> Result<DebugSections<'data>, String> {
+    pub fn from_file(file: &ElfBytes<'data, AnyEndian>) -> Result<DebugSections<'data>, String> {
         let mut room = UNPACKED_MAX;
-        let sections = DwarfSections::load(|id| section(file, id, &mut room))?;
+        let sections = DwarfSections::load(|id| read_section(file, id, &mut room))?;
         let is_big = matches!(file.ehdr.endianness, AnyEndian::Big);
         Ok(DebugSections {
             sections,
@@ -36,12 +36,12 @@ impl<'data> DebugSections<'data> {
         })
     }
 
-    pub(crate) fn dwarf(&self) -> Dwarf<'_> {
+    pub(crate) fn as_dwarf(&self) -> Dwarf<'_> {
         self.sections.borrow(|section| EndianSlice::new(section, self.endian))
     }
 }
 
-fn section<'data>(
+fn read_section<'data>(
     file: &ElfBytes<'data, AnyEndian>,
     id: SectionId,
     room: &mut u64,
@@ -83,10 +83,10 @@ pub fn with_sections<T>(
     let broken = |why: elf::ParseError| format!("{}: {why}", path.display());
     let file = ElfBytes::<AnyEndian>::minimal_parse(data).map_err(broken)?;
     if has_lines(&file) {
-        return read(&DebugSections::of(&file)?);
+        return read(&DebugSections::from_file(&file)?);
     }
-    let separated = separate(path, &file)?;
-    read(&DebugSections::of(&ElfBytes::minimal_parse(&separated).map_err(broken)?)?)
+    let separated = read_separate(path, &file)?;
+    read(&DebugSections::from_file(&ElfBytes::minimal_parse(&separated).map_err(broken)?)?)
 }
 
 /// Whether the file has line information.
@@ -99,7 +99,10 @@ pub fn has_lines(file: &ElfBytes<'_, AnyEndian>) -> bool {
 }
 
 /// The contents of the separate debug file of a program; otherwise why there is none.
-pub(crate) fn separate(path: &Path, file: &ElfBytes<'_, AnyEndian>) -> Result<Vec<u8>, String> {
+pub(crate) fn read_separate(
+    path: &Path,
+    file: &ElfBytes<'_, AnyEndian>,
+) -> Result<Vec<u8>, String> {
     let build_id = object::build_id(file);
     let mut tried: Vec<String> = Vec::new();
     if let Some(id) = &build_id {
@@ -108,11 +111,11 @@ pub(crate) fn separate(path: &Path, file: &ElfBytes<'_, AnyEndian>) -> Result<Ve
                 Ok(data) if is_usable(&data, Some(id)) => return Ok(data),
                 _ => tried.push(format!("{} (not usable)", debug.display())),
             },
-            None => tried.push(format!("{DEBUG_DIR}/.build-id/{}.debug", slashed(id))),
+            None => tried.push(format!("{DEBUG_DIR}/.build-id/{}.debug", slash_build_id(id))),
         }
     }
     if let Some((name, checksum)) = debug_link(file) {
-        for candidate in beside(path, &name) {
+        for candidate in linked_candidates(path, &name) {
             let Ok(data) = object::read(&candidate) else {
                 tried.push(candidate.display().to_string());
                 continue;
@@ -145,7 +148,7 @@ fn is_usable(data: &[u8], build_id: Option<&str>) -> bool {
     has_lines(&file) && build_id.is_none_or(|id| object::build_id(&file).as_deref() == Some(id))
 }
 
-fn slashed(build_id: &str) -> String {
+fn slash_build_id(build_id: &str) -> String {
     build_id
         .split_at_checked(2)
         .map_or_else(|| build_id.to_owned(), |(head, tail)| format!("{head}/{tail}"))
@@ -170,11 +173,11 @@ fn debug_link(file: &ElfBytes<'_, AnyEndian>) -> Option<(String, u32)> {
 }
 
 /// The locations where GDB searches for a linked debug file.
-fn beside(path: &Path, name: &str) -> Vec<PathBuf> {
+fn linked_candidates(path: &Path, name: &str) -> Vec<PathBuf> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let global =
         Path::new(DEBUG_DIR).join(directory.strip_prefix("/").unwrap_or(directory)).join(name);
-    let mut all = vec![directory.join(name), directory.join(".debug").join(name), global];
-    all.retain(|candidate| candidate != path);
-    all
+    let mut candidates = vec![directory.join(name), directory.join(".debug").join(name), global];
+    candidates.retain(|candidate| candidate != path);
+    candidates
 }

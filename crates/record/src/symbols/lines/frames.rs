@@ -2,7 +2,7 @@
 
 use super::debug::{Slice, with_sections};
 use crate::symbols::SourceFrame;
-use crate::symbols::demangle;
+use crate::symbols::demangle_symbol;
 use crate::symbols::object::{self, CodePositions};
 use addr2line::Context;
 use elf::ElfBytes;
@@ -22,34 +22,34 @@ pub(crate) fn frames_at(
 ) -> Result<HashMap<u64, Vec<SourceFrame>>, String> {
     let broken = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let file = ElfBytes::<AnyEndian>::minimal_parse(data).map_err(|why| broken(&why))?;
-    let code = CodePositions::of(path, data, &file);
+    let code = CodePositions::from_file(path, data, &file);
     with_sections(path, data, |sections| {
-        let context = Context::from_dwarf(sections.dwarf()).map_err(|why| broken(&why))?;
-        Ok(resolve(&context, &code, offsets))
+        let context = Context::from_dwarf(sections.as_dwarf()).map_err(|why| broken(&why))?;
+        Ok(resolve_frames(&context, &code, offsets))
     })
 }
 
-fn resolve(
+fn resolve_frames(
     context: &Context<Slice<'_>>,
     code: &CodePositions<'_>,
     offsets: &[u64],
 ) -> HashMap<u64, Vec<SourceFrame>> {
     let mut found = HashMap::new();
     for offset in offsets {
-        let Some(address) = object::address(&code.segments, *offset) else { continue };
+        let Some(address) = object::address_at(&code.segments, *offset) else { continue };
         // An unreadable unit does not affect the others.
         let Ok(mut frames) = context.find_frames(address).skip_all_loads() else { continue };
-        let mut all = Vec::new();
+        let mut source_frames = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|name| name.raw_name().ok());
             let Some(name) = name else { break };
             let place = frame.location.and_then(|at| Some((at.file?.to_owned(), at.line?)));
-            all.push(SourceFrame {
-                function: demangle(&name).1,
+            source_frames.push(SourceFrame {
+                function: demangle_symbol(&name).1,
                 line: place.filter(|(_, line)| *line > 0),
             });
         }
-        found.insert(*offset, all);
+        found.insert(*offset, source_frames);
     }
     found
 }

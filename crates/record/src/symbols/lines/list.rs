@@ -17,25 +17,30 @@ pub fn of_file(
     path: &Path,
     which: &WhichLines,
 ) -> Result<Result<Vec<SourceLines>, String>, SymbolError> {
-    let found = search::with_dwarf(path, |dwarf, code| lines(dwarf, code, which))?;
+    let found = search::with_dwarf(path, |dwarf, code| collect_lines(dwarf, code, which))?;
     let listed = |(file, lines)| SourceLines { object: path.to_owned(), file, lines };
     Ok(found.map(|files| files.into_iter().map(listed).collect()))
 }
 
 type UnitFiles = BTreeMap<String, BTreeMap<u64, usize>>;
 
-fn lines(dwarf: &Dwarf, code: &CodePositions, which: &WhichLines) -> gimli::Result<UnitFiles> {
+fn collect_lines(
+    dwarf: &Dwarf,
+    code: &CodePositions,
+    which: &WhichLines,
+) -> gimli::Result<UnitFiles> {
     let (mut files, mut budget, mut kept) = (UnitFiles::new(), StepBudget::new(), 0);
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
-        budget.spend()?;
+        budget.spend_step()?;
         // An unreadable unit does not affect the others.
         let Ok(unit) = dwarf.unit(header) else { continue };
-        let Ok((names, rows)) = rows(dwarf, &unit, code, which, &mut budget) else { continue };
-        budget.spend()?;
-        let each = || rows.iter().map(|(_, line)| (*line, 1)).collect();
+        let Ok((names, rows)) = unit_rows(dwarf, &unit, code, which, &mut budget) else { continue };
+        budget.spend_step()?;
+        let once_per_line = || rows.iter().map(|(_, line)| (*line, 1)).collect();
         // Without readable entries each line counts once.
-        let counts = copies::of_each(dwarf, &unit, &rows, &mut budget).unwrap_or_else(|_| each());
+        let counts =
+            copies::of_each(dwarf, &unit, &rows, &mut budget).unwrap_or_else(|_| once_per_line());
         kept += counts.len();
         if kept > ROWS_MAX {
             return Err(gimli::Error::TooManyIterations);
@@ -54,7 +59,7 @@ type Numbered = (u64, u64);
 type UnitRows = (BTreeMap<u64, String>, BTreeSet<(u64, Numbered)>);
 
 /// The requested rows of the unit.
-fn rows(
+fn unit_rows(
     dwarf: &Dwarf,
     unit: &gimli::Unit<Slice>,
     code: &CodePositions,
@@ -70,15 +75,15 @@ fn rows(
     }
     let mut rows = program.rows();
     while let Some((_, row)) = rows.next_row()? {
-        budget.spend()?;
+        budget.spend_step()?;
         if row.end_sequence() || !row.is_stmt() || !names.contains_key(&row.file_index()) {
             continue;
         }
         // Functions removed by the linker leave rows with addresses outside of any code.
-        let (Some(line), Some((offset, _))) = (row.line(), code.place(row.address())) else {
+        let (Some(line), Some((offset, _))) = (row.line(), code.place_of(row.address())) else {
             continue;
         };
-        if !which.has(offset) {
+        if !which.has_offset(offset) {
             continue;
         }
         if found.len() >= ROWS_MAX {
@@ -97,7 +102,7 @@ impl WhichLines {
         }
     }
 
-    fn has(&self, offset: u64) -> bool {
+    fn has_offset(&self, offset: u64) -> bool {
         match self {
             WhichLines::Code(ranges) => ranges.iter().any(|range| range.contains(&offset)),
             WhichLines::All | WhichLines::Source(_) => true,

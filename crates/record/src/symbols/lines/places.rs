@@ -21,23 +21,23 @@ pub(crate) fn line_rows(
     with_sections(path, data, |sections| {
         let mut found = Vec::new();
         // Results before an unreadable part are kept.
-        let _ = search(&sections.dwarf(), code, &mut found);
+        let _ = collect_rows(&sections.as_dwarf(), code, &mut found);
         Ok(found)
     })
 }
 
-fn search(dwarf: &Dwarf, code: &[Range<u64>], found: &mut Vec<LineRow>) -> gimli::Result<()> {
+fn collect_rows(dwarf: &Dwarf, code: &[Range<u64>], found: &mut Vec<LineRow>) -> gimli::Result<()> {
     let mut budget = StepBudget::new();
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
-        budget.spend()?;
+        budget.spend_step()?;
         let Ok(unit) = dwarf.unit(header) else { continue };
         let Some(program) = unit.line_program.clone() else { continue };
         let mut rows = program.rows();
         let mut before: Option<(u64, u64, u64)> = None;
         let mut files: HashMap<u64, Arc<SourceFile>> = HashMap::new();
         while let Ok(Some((header, row))) = rows.next_row() {
-            budget.spend()?;
+            budget.spend_step()?;
             if let Some((from, file, line)) = before.filter(|(from, ..)| *from < row.address()) {
                 let place = code.partition_point(|wanted| wanted.end <= from);
                 if code.get(place).is_some_and(|wanted| wanted.start < row.address()) {
@@ -72,7 +72,7 @@ fn source_file(
     let file = header.file(number);
     let name = file.and_then(|file| text(file.path_name())).unwrap_or_else(|| "?".to_owned());
     let directory = file.and_then(|file| file.directory(header)).and_then(text).unwrap_or_default();
-    let path = source::join(&[&compiled_in, &directory, &name]);
+    let path = source::join_parts(&[&compiled_in, &directory, &name]);
     let below = path.strip_prefix(&compiled_in).and_then(|rest| rest.strip_prefix('/'));
     let name = below.unwrap_or(&path).trim_start_matches("./").to_owned();
     SourceFile { path, name }

@@ -1,10 +1,10 @@
 //! Finds the code of a line in the debug information of a program.
 
 use super::budget::StepBudget;
-use super::debug::{DebugSections, Dwarf, Slice, has_lines, separate};
+use super::debug::{DebugSections, Dwarf, Slice, has_lines, read_separate};
 use super::{LinePlace, LineSpec, PLACES_MAX, SourceLine, copies, source};
 use crate::symbols::object::{CodePositions, read};
-use crate::symbols::{Site, SymbolError, short};
+use crate::symbols::{Site, SymbolError, short_name};
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
 use gimli::{AttributeValue, LineProgramHeader};
@@ -33,13 +33,14 @@ struct LineAnswer {
 }
 
 /// The line, in the first of these files that has code of it.
-pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<SourceLine, SymbolError> {
+pub(crate) fn find_line(spec: &LineSpec, files: &[PathBuf]) -> Result<SourceLine, SymbolError> {
     let text = || spec.text.clone();
     let named = spec.binary.as_ref().and_then(|binary| binary.path.clone());
-    let mut all: Vec<&PathBuf> = files.iter().chain(&named).collect();
-    all.dedup();
-    let known = || all.iter().map(|path| short(path)).collect::<Vec<_>>().join(", ");
-    let searched: Vec<&PathBuf> = all
+    let mut all_files: Vec<&PathBuf> = files.iter().chain(&named).collect();
+    all_files.dedup();
+    let known_files =
+        || all_files.iter().map(|path| short_name(path)).collect::<Vec<_>>().join(", ");
+    let searched: Vec<&PathBuf> = all_files
         .iter()
         .copied()
         .filter(|path| spec.binary.as_ref().is_none_or(|binary| binary.is_in(path)))
@@ -48,11 +49,11 @@ pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<SourceLine, SymbolErro
         let object =
             spec.binary.as_ref().and_then(|binary| binary.object.clone()).unwrap_or_default();
         if object.is_empty() {
-            let why =
+            let reason =
                 "name the program or library that has it, as in ./PROGRAM:FILE:LINE".to_owned();
-            return Err(SymbolError::NoDebugInformation { spec: text(), why });
+            return Err(SymbolError::NoDebugInformation { spec: text(), why: reason });
         }
-        return Err(SymbolError::NoObject { spec: text(), object, known: known() });
+        return Err(SymbolError::NoObject { spec: text(), object, known: known_files() });
     }
     let (mut without, mut with, mut sources) = (Vec::new(), Vec::new(), BTreeSet::new());
     let mut no_code = None;
@@ -64,16 +65,17 @@ pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<SourceLine, SymbolErro
                 continue;
             }
         };
-        with.push(short(path));
+        with.push(short_name(path));
         if !answer.places.is_empty() {
             return Ok(SourceLine {
-                name: spec.name(),
+                name: spec.display_name(),
                 object: path.clone(),
                 places: answer.places,
             });
         }
         if answer.found.has_source && no_code.is_none() {
-            no_code = Some((short(path), near(answer.found.below, answer.found.above)));
+            no_code =
+                Some((short_name(path), describe_nearest(answer.found.below, answer.found.above)));
         }
         sources.extend(answer.found.sources);
     }
@@ -88,10 +90,11 @@ pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<SourceLine, SymbolErro
     }
     if with.is_empty() {
         // The C library usually has none: the program's own reason is reported.
-        let why = without.into_iter().next().unwrap_or_default();
-        return Err(SymbolError::NoDebugInformation { spec: text(), why });
+        let reason = without.into_iter().next().unwrap_or_default();
+        return Err(SymbolError::NoDebugInformation { spec: text(), why: reason });
     }
-    let hint = words::nearest(source::base(&spec.file), sources.iter().map(String::as_str));
+    let hint =
+        words::nearest_word(source::file_name(&spec.file), sources.iter().map(String::as_str));
     let hint = hint.map(|near| format!("; did you mean `{near}:{}`?", spec.line));
     let no_symbols = without.first().map(|why| format!("; {why}"));
     let hint = hint.or(no_symbols).unwrap_or_default();
@@ -111,9 +114,9 @@ struct OfFile {
 /// The information of this program or library on the line; the inner error is why there is none.
 fn of_file(path: &Path, spec: &LineSpec) -> Result<Result<OfFile, String>, SymbolError> {
     let found = with_dwarf(path, |dwarf, code| {
-        let found = search(dwarf, spec, code)?;
+        let found = search_units(dwarf, spec, code)?;
         let places: Vec<LinePlace> =
-            found.addresses.iter().filter_map(|address| place(code, *address)).collect();
+            found.addresses.iter().filter_map(|address| probe_place(code, *address)).collect();
         Ok(OfFile { found, places })
     })?;
     let Ok(mut answer) = found else { return Ok(found) };
@@ -135,12 +138,12 @@ pub(super) fn with_dwarf<T>(
     let data = read(path)?;
     let broken = |why: elf::ParseError| malformed(format!("a broken ELF file: {why}"));
     let file = ElfBytes::<AnyEndian>::minimal_parse(&data).map_err(broken)?;
-    let code = CodePositions::of(path, &data, &file);
+    let code = CodePositions::from_file(path, &data, &file);
     let separated;
     let debug = if has_lines(&file) {
         ElfBytes::<AnyEndian>::minimal_parse(&data)
     } else {
-        match separate(path, &file) {
+        match read_separate(path, &file) {
             Ok(found) => {
                 separated = found;
                 ElfBytes::minimal_parse(&separated)
@@ -149,8 +152,8 @@ pub(super) fn with_dwarf<T>(
         }
     };
     let debug = debug.map_err(broken)?;
-    let sections = DebugSections::of(&debug).map_err(malformed)?;
-    let found = read_dwarf(&sections.dwarf(), &code)
+    let sections = DebugSections::from_file(&debug).map_err(malformed)?;
+    let found = read_dwarf(&sections.as_dwarf(), &code)
         .map_err(|why| malformed(format!("debug information that cannot be read: {why}")))?;
     Ok(Ok(found))
 }
@@ -158,9 +161,9 @@ pub(super) fn with_dwarf<T>(
 /// The position of the probe. Linux 6.18 replaces a five-byte nop by a call, which overwrites data
 /// below the stack pointer: within a function that may be in use (the red zone of the x86-64 ABI),
 /// so the probe is placed after it.
-fn place(code: &CodePositions, mut address: u64) -> Option<LinePlace> {
+fn probe_place(code: &CodePositions, mut address: u64) -> Option<LinePlace> {
     for _ in 0..NOPS_MAX {
-        let (offset, site) = code.place(address)?;
+        let (offset, site) = code.place_of(address)?;
         if site != Site::Nop5 {
             return Some(LinePlace { offset, site });
         }
@@ -169,7 +172,7 @@ fn place(code: &CodePositions, mut address: u64) -> Option<LinePlace> {
     None
 }
 
-pub(super) fn near(below: Option<u64>, above: Option<u64>) -> String {
+pub(super) fn describe_nearest(below: Option<u64>, above: Option<u64>) -> String {
     match (below, above) {
         (Some(below), Some(above)) => {
             format!("the nearest lines that have are {below} and {above}")
@@ -181,17 +184,17 @@ pub(super) fn near(below: Option<u64>, above: Option<u64>) -> String {
     }
 }
 
-fn search(dwarf: &Dwarf, spec: &LineSpec, code: &CodePositions) -> gimli::Result<LineAnswer> {
+fn search_units(dwarf: &Dwarf, spec: &LineSpec, code: &CodePositions) -> gimli::Result<LineAnswer> {
     let mut answer = LineAnswer::default();
     let mut budget = StepBudget::new();
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
-        budget.spend()?;
+        budget.spend_step()?;
         // An unreadable unit does not affect the others.
         let Ok(unit) = dwarf.unit(header) else { continue };
         let before = answer.addresses.len();
         let _ = of_unit(dwarf, &unit, spec, code, &mut answer, &mut budget);
-        budget.spend()?;
+        budget.spend_step()?;
         if answer.addresses.len() > before {
             let of_unit = answer.addresses.split_off(before);
             // Without readable entries every instruction counts as a copy: more are passed, none is
@@ -221,12 +224,12 @@ fn of_unit(
     answer.has_source = true;
     let mut rows = program.rows();
     while let Some((_, row)) = rows.next_row()? {
-        budget.spend()?;
+        budget.spend_step()?;
         if row.end_sequence() || !row.is_stmt() || !meant.contains(&row.file_index()) {
             continue;
         }
         // Functions removed by the linker leave rows with addresses outside of any code.
-        let (Some(line), Some(_)) = (row.line(), code.place(row.address())) else { continue };
+        let (Some(line), Some(_)) = (row.line(), code.place_of(row.address())) else { continue };
         let line = line.get();
         match line.cmp(&spec.line) {
             std::cmp::Ordering::Less => answer.below = answer.below.max(Some(line)),
@@ -257,7 +260,7 @@ fn meant_files(
             meant.insert(number);
         }
         if answer.sources.len() < NAMES_MAX {
-            answer.sources.insert(source::base(&path).to_owned());
+            answer.sources.insert(source::file_name(&path).to_owned());
         }
     }
     Ok(meant)
@@ -279,11 +282,11 @@ pub(super) fn source_files(
     let mut files = Vec::new();
     // Numbers begin at 0 since DWARF 5, at 1 before.
     for number in 0..=header.file_names().len() as u64 {
-        budget.spend()?;
+        budget.spend_step()?;
         let Some(file) = header.file(number) else { continue };
         let Some(name) = text(file.path_name()) else { continue };
         let directory = file.directory(header).and_then(text).unwrap_or_default();
-        files.push((number, source::join(&[&compiled_in, &directory, &name])));
+        files.push((number, source::join_parts(&[&compiled_in, &directory, &name])));
     }
     Ok(files)
 }

@@ -3,7 +3,7 @@
 /// Whether the user's name means this file: its path, or the end of it, by whole components. If the
 /// debug information has only the end of a path, that must be the end of the user's path.
 pub fn is_meant(asked: &str, noted: &str) -> bool {
-    let (asked_parts, noted_parts) = (components(asked), components(noted));
+    let (asked_parts, noted_parts) = (path_components(asked), path_components(noted));
     let is_end = |end: &[&str], of: &[&str]| !end.is_empty() && of.ends_with(end);
     match (asked.starts_with('/'), noted.starts_with('/')) {
         (true, true) => asked_parts == noted_parts,
@@ -13,7 +13,7 @@ pub fn is_meant(asked: &str, noted: &str) -> bool {
 }
 
 /// Joins the parts of a path, each of which may be absolute.
-pub fn join(parts: &[&str]) -> String {
+pub(crate) fn join_parts(parts: &[&str]) -> String {
     let mut path = String::new();
     for part in parts.iter().filter(|part| !part.is_empty()) {
         if part.starts_with('/') {
@@ -26,12 +26,12 @@ pub fn join(parts: &[&str]) -> String {
     path
 }
 
-pub fn base(path: &str) -> &str {
+pub fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The components, with `.` and `..` resolved as text.
-fn components(path: &str) -> Vec<&str> {
+fn path_components(path: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {
@@ -67,8 +67,8 @@ mod tests {
         ] {
             assert_eq!(is_meant(asked, noted), meant, "{asked} {noted}");
         }
-        assert_eq!(join(&["/build", "src", "a.c"]), "/build/src/a.c");
-        assert_eq!(join(&["/build", "/usr/include", "a.h"]), "/usr/include/a.h");
-        assert_eq!(join(&["", "", "a.h"]), "a.h");
+        assert_eq!(join_parts(&["/build", "src", "a.c"]), "/build/src/a.c");
+        assert_eq!(join_parts(&["/build", "/usr/include", "a.h"]), "/usr/include/a.h");
+        assert_eq!(join_parts(&["", "", "a.h"]), "a.h");
     }
 }

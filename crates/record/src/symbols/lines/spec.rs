@@ -48,7 +48,7 @@ impl LineSpec {
     }
 
     /// Its name in figures.
-    pub fn name(&self) -> String {
+    pub fn display_name(&self) -> String {
         format!("{}:{}", self.file, self.line)
     }
 }

@@ -77,7 +77,7 @@ fn the_code_of_a_line_is_of_that_line() {
     let data = std::fs::read(&program).unwrap();
     let object = ElfObject::read(&program).unwrap();
     let offset = |name: &str| object.functions.iter().find(|f| f.symbol == name).unwrap().offset;
-    let (code, address) = crate::symbols::executable(&data)[0].clone();
+    let (code, address) = crate::symbols::executable_parts(&data)[0].clone();
     let address = |offset: u64| address + (offset - code.start as u64);
     let mut wanted = [address(offset("main")), address(offset("step")), 8];
     wanted.sort_unstable();

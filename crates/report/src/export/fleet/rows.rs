@@ -73,27 +73,27 @@ impl Default for Tables {
 
 impl Tables {
     /// In the order of writing: the runs are last.
-    pub fn all(&self) -> [&FleetTable; 5] {
+    pub fn all_tables(&self) -> [&FleetTable; 5] {
         [&self.series, &self.histograms, &self.worst, &self.causes, &self.runs]
     }
 
     pub fn add(&mut self, id: &str, run: &FleetRun<'_>) {
         let bundle = run.bundle;
-        let summary = punctual_stats::summarize(bundle);
-        let environment = RanUnder::of(bundle);
+        let summary = punctual_stats::summarize_bundle(bundle);
+        let environment = RanUnder::from_bundle(bundle);
         let of_run: Vec<FleetValue> = vec![
             id.into(),
             summary.experiment.as_str().into(),
-            environment.release().into(),
-            bundle.timebase().word().unwrap_or("own").into(),
+            environment.kernel_release().into(),
+            bundle.timebase().unit_prefix().unwrap_or("own").into(),
         ];
         let target = summary.target.as_ref().map_or("host", |target| target.kind.as_str());
         let lab = run.lab;
-        let own: Vec<FleetValue> = vec![
+        let run_values: Vec<FleetValue> = vec![
             summary.created.as_microsecond().into(),
-            outcome(&summary).into(),
+            outcome_word(&summary).into(),
             summary.ending.as_ref().map(|ending| i64::from(ending.exit_code)).into(),
-            summary.verdict.word.map(|verdict| verdict.word()).into(),
+            summary.verdict.word.map(|verdict| verdict.json_word()).into(),
             target.into(),
             environment.architecture().into(),
             environment.cpu_model().into(),
@@ -104,12 +104,12 @@ impl Tables {
             (summary.findings.len() as u64).into(),
             bundle.directory.to_string_lossy().as_ref().into(),
         ];
-        self.runs.push(of_run.iter().cloned().chain(own));
+        self.runs.push(of_run.iter().cloned().chain(run_values));
         let series = summary
             .phases
             .iter()
             .flat_map(|phase| phase.series.iter().map(|series| (phase.name.as_str(), series)));
-        for ((phase, figures), (_, series)) in series.zip(bundle.series()) {
+        for ((phase, figures), (_, series)) in series.zip(bundle.all_series()) {
             let of_series: Vec<FleetValue> = vec![phase.into(), figures.name.as_str().into()];
             let of_series: Vec<FleetValue> = of_run.iter().cloned().chain(of_series).collect();
             let samples: Vec<&ExplainedSample> = run
@@ -162,7 +162,7 @@ impl Tables {
         }
         for sample in &figures.worst {
             let explained = explained.iter().find(|explained| explained.at == sample.due);
-            let part = explained.and_then(|sample| longest(&sample.parts));
+            let part = explained.and_then(|sample| longest_part(&sample.parts));
             self.worst.push(row(vec![
                 sample.latency.into(),
                 sample.seq.into(),
@@ -172,11 +172,11 @@ impl Tables {
                 part.and_then(|part| part.who.as_deref()).into(),
             ]));
         }
-        if let Some(account) = series.account.known() {
+        if let Some(account) = series.account.known_value() {
             let times = account.account.time_by_part();
             let parts = MAIN_PARTS.iter().map(|part| (*part, times[*part as usize]));
             for (part, total) in parts.filter(|(_, total)| *total > 0) {
-                let buckets = account.account.buckets();
+                let buckets = account.account.occupied_buckets();
                 let samples = buckets.map(|(_, bucket)| bucket.longest[part as usize]);
                 let samples: u64 = samples.sum();
                 self.causes.push(row(vec![
@@ -202,7 +202,7 @@ impl Tables {
     }
 }
 
-fn outcome(summary: &Summary) -> Option<&'static str> {
+fn outcome_word(summary: &Summary) -> Option<&'static str> {
     Some(match summary.ending.as_ref()?.outcome {
         Outcome::Completed => "completed",
         Outcome::Interrupted => "interrupted",
@@ -213,19 +213,21 @@ fn outcome(summary: &Summary) -> Option<&'static str> {
     })
 }
 
-fn longest(parts: &[ExplainedPart]) -> Option<&ExplainedPart> {
+fn longest_part(parts: &[ExplainedPart]) -> Option<&ExplainedPart> {
     parts.iter().max_by_key(|part| part.ns)
 }
 
 /// The time of each cause in each sample that it delayed.
 fn by_cause<'a>(samples: &[&'a ExplainedSample]) -> BTreeMap<(&'a str, Option<&'a str>), Vec<i64>> {
-    let mut all: BTreeMap<(&str, Option<&str>), Vec<i64>> = BTreeMap::new();
+    let mut times_by_cause: BTreeMap<(&str, Option<&str>), Vec<i64>> = BTreeMap::new();
     for sample in samples {
         let mut of_sample: BTreeMap<(&str, Option<&str>), i64> = BTreeMap::new();
         for part in &sample.parts {
             *of_sample.entry((&part.cause, part.who.as_deref())).or_default() += part.ns;
         }
-        of_sample.into_iter().for_each(|(cause, ns)| all.entry(cause).or_default().push(ns));
+        of_sample
+            .into_iter()
+            .for_each(|(cause, ns)| times_by_cause.entry(cause).or_default().push(ns));
     }
-    all
+    times_by_cause
 }

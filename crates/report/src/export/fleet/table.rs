@@ -102,7 +102,7 @@ impl FleetTable {
 
     /// Writes the file with one row group.
     pub fn write(&self, out: &mut File) -> Result<(), ParquetError> {
-        let schema = Arc::new(parse_message_type(&self.schema())?);
+        let schema = Arc::new(parse_message_type(&self.format_schema())?);
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("punctual {}", env!("CARGO_PKG_VERSION")));
         for (name, _) in self.columns.iter().filter(|(_, kind)| *kind == ColumnType::Number) {
@@ -116,19 +116,19 @@ impl FleetTable {
         for ((_, kind), values) in self.columns.iter().zip(&self.values) {
             match kind {
                 ColumnType::Text => {
-                    column::<ByteArrayType>(&mut group, values, |value| match value {
+                    write_column::<ByteArrayType>(&mut group, values, |value| match value {
                         FleetValue::Text(text) => text.as_deref().map(ByteArray::from),
                         _ => None,
                     })?
                 }
                 ColumnType::Number | ColumnType::Time => {
-                    column::<Int64Type>(&mut group, values, |value| match value {
+                    write_column::<Int64Type>(&mut group, values, |value| match value {
                         FleetValue::Number(number) => *number,
                         _ => None,
                     })?
                 }
                 ColumnType::Fraction => {
-                    column::<DoubleType>(&mut group, values, |value| match value {
+                    write_column::<DoubleType>(&mut group, values, |value| match value {
                         FleetValue::Fraction(number) => *number,
                         _ => None,
                     })?
@@ -140,7 +140,7 @@ impl FleetTable {
         Ok(())
     }
 
-    fn schema(&self) -> String {
+    fn format_schema(&self) -> String {
         let column = |(name, kind): &(&str, ColumnType)| match kind {
             ColumnType::Text => format!("optional binary {name} (UTF8);\n"),
             ColumnType::Number => format!("optional int64 {name};\n"),
@@ -153,17 +153,17 @@ impl FleetTable {
 }
 
 /// The present values, and which rows have none.
-fn column<T: DataType>(
+fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, &mut File>,
     values: &[FleetValue],
     of: impl Fn(&FleetValue) -> Option<T::T>,
 ) -> Result<(), ParquetError> {
-    let all: Vec<Option<T::T>> = values.iter().map(of).collect();
-    let levels: Vec<i16> = all.iter().map(|value| i16::from(value.is_some())).collect();
-    let known: Vec<T::T> = all.into_iter().flatten().collect();
+    let column_values: Vec<Option<T::T>> = values.iter().map(of).collect();
+    let levels: Vec<i16> = column_values.iter().map(|value| i16::from(value.is_some())).collect();
+    let present_values: Vec<T::T> = column_values.into_iter().flatten().collect();
     let missing =
         || ParquetError::General("the schema has fewer columns than are written".to_owned());
     let mut column = group.next_column()?.ok_or_else(missing)?;
-    column.typed::<T>().write_batch(&known, Some(&levels), None)?;
+    column.typed::<T>().write_batch(&present_values, Some(&levels), None)?;
     column.close()
 }

@@ -1,7 +1,7 @@
 //! The part of JUnit XML that verdicts need, as CI systems read it (the schema of Jenkins' xUnit
 //! plugin, junit-10.xsd).
 
-use crate::format::plain;
+use crate::format::escape_unsafe;
 use std::io::{self, Write};
 
 pub struct JunitReport {
@@ -56,9 +56,9 @@ impl JunitReport {
     }
 
     pub fn serialize(&self, out: &mut dyn Write) -> io::Result<()> {
-        let counts = counts(self.suites.iter().flat_map(|suite| &suite.cases));
+        let counts = format_counts(self.suites.iter().flat_map(|suite| &suite.cases));
         writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
-        writeln!(out, "<testsuites name=\"{}\" {counts}>", attribute(&self.name))?;
+        writeln!(out, "<testsuites name=\"{}\" {counts}>", escape_attribute(&self.name))?;
         self.suites.iter().try_for_each(|suite| suite.serialize(out))?;
         writeln!(out, "</testsuites>")
     }
@@ -81,13 +81,13 @@ impl TestSuite {
         writeln!(
             out,
             "    <testsuite name=\"{}\" {}>",
-            attribute(&self.name),
-            counts(&self.cases)
+            escape_attribute(&self.name),
+            format_counts(&self.cases)
         )?;
         if !self.properties.is_empty() {
             writeln!(out, "        <properties>")?;
             for JunitProperty { name, value } in &self.properties {
-                let (name, value) = (attribute(name), attribute(value));
+                let (name, value) = (escape_attribute(name), escape_attribute(value));
                 writeln!(out, "            <property name=\"{name}\" value=\"{value}\"/>")?;
             }
             writeln!(out, "        </properties>")?;
@@ -113,13 +113,13 @@ impl TestCase {
     }
 
     fn serialize(&self, out: &mut dyn Write) -> io::Result<()> {
-        write!(out, "        <testcase name=\"{}\"", attribute(&self.name))?;
+        write!(out, "        <testcase name=\"{}\"", escape_attribute(&self.name))?;
         if let Some(name) = &self.classname {
-            write!(out, " classname=\"{}\"", attribute(name))?;
+            write!(out, " classname=\"{}\"", escape_attribute(name))?;
         }
         let TestCaseStatus { kind, word, message } = &self.status;
         let Some(kind) = kind else { return writeln!(out, "/>") };
-        let (word, message) = (attribute(word), attribute(message));
+        let (word, message) = (escape_attribute(word), escape_attribute(message));
         let tag = match kind {
             NonSuccessKind::Failure => "failure",
             NonSuccessKind::Error => "error",
@@ -146,7 +146,7 @@ impl TestCaseStatus {
     }
 }
 
-fn counts<'c>(cases: impl IntoIterator<Item = &'c TestCase>) -> String {
+fn format_counts<'c>(cases: impl IntoIterator<Item = &'c TestCase>) -> String {
     let kinds: Vec<_> = cases.into_iter().map(|case| case.status.kind).collect();
     let count = |kind| kinds.iter().filter(|of| **of == Some(kind)).count();
     let [skipped, failures, errors] =
@@ -157,9 +157,9 @@ fn counts<'c>(cases: impl IntoIterator<Item = &'c TestCase>) -> String {
 
 /// Text within double quotes. `plain` escapes control characters, most of which XML 1.0 cannot hold
 /// in any way (section 2.2); the same is true of U+FFFE and U+FFFF.
-fn attribute(text: &str) -> String {
+fn escape_attribute(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in plain(text).chars() {
+    for c in escape_unsafe(text).chars() {
         match c {
             '&' => escaped += "&amp;",
             '<' => escaped += "&lt;",
@@ -181,7 +181,7 @@ mod tests {
     fn hostile_names_are_escaped_in_xml_attributes() {
         let hostile = "<a href=\"x\">&'\u{0}\u{1b}[2J\u{ffff}\n";
         assert_eq!(
-            attribute(hostile),
+            escape_attribute(hostile),
             "&lt;a href=&quot;x&quot;&gt;&amp;&apos;\\u{0}\\u{1b}[2J\\u{ffff}\\n"
         );
     }

@@ -2,11 +2,11 @@
 //! call as slices, by the task, interrupt or softirq for which it ran.
 
 use super::packets::PacketWriter;
-use super::slices::{SliceKind, end, event};
+use super::slices::{SliceKind, end_slice, write_event};
 use super::tracks::Uuid;
-use super::{clocks, system};
+use super::{write_clocks, write_system};
 use crate::marks::Detail;
-use crate::sentence::exact::title;
+use crate::sentence::exact::part_title;
 use punctual_bundle::exact::{ExactCall, ExactDocument, ExplainedExactSample};
 use punctual_core::MonotonicNs;
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ const SOFTIRQ: [&str; 2] = ["__do_softirq", "handle_softirqs"];
 pub fn write(document: &ExactDocument, out: &mut dyn Write) -> io::Result<()> {
     let mut trace = ExactTrace { packets: PacketWriter::new(out), tracks: 0 };
     let began = document.worst.iter().map(|sample| sample.due).min().unwrap_or(0);
-    clocks(&mut trace.packets, MonotonicNs(began))?;
-    system(&mut trace.packets, Some(&document.kernel))?;
+    write_clocks(&mut trace.packets, MonotonicNs(began))?;
+    write_system(&mut trace.packets, Some(&document.kernel))?;
     for (place, sample) in document.worst.iter().enumerate() {
-        trace.sample(sample, place + 1, i64::from(document.ns_per_instruction))?;
+        trace.write_sample(sample, place + 1, i64::from(document.ns_per_instruction))?;
     }
     Ok(())
 }
@@ -33,21 +33,21 @@ struct ExactTrace<'w> {
 }
 
 impl ExactTrace<'_> {
-    fn track(&mut self, name: &str, parent: Option<Uuid>) -> io::Result<Uuid> {
+    fn add_track(&mut self, name: &str, parent: Option<Uuid>) -> io::Result<Uuid> {
         self.tracks += 1;
         let uuid = Uuid(self.tracks);
         self.packets.track_packet(|packet| {
-            packet.message(60, |track| {
-                track.uint(1, uuid.0).text(2, name);
+            packet.write_message(60, |track| {
+                track.write_uint(1, uuid.0).write_text(2, name);
                 if let Some(parent) = parent {
-                    track.uint(5, parent.0);
+                    track.write_uint(5, parent.0);
                 }
             });
         })?;
         Ok(uuid)
     }
 
-    fn sample(
+    fn write_sample(
         &mut self,
         sample: &ExplainedExactSample,
         place: usize,
@@ -58,45 +58,51 @@ impl ExactTrace<'_> {
             false => format!(" {}/{}", sample.phase, sample.series),
         };
         let micros = sample.latency_ns as f64 / 1e3;
-        let group = self.track(&format!("{place}.{series}: {micros} virtual \u{b5}s"), None)?;
+        let group = self.add_track(&format!("{place}.{series}: {micros} virtual \u{b5}s"), None)?;
         // Nothing was executed while the CPU waited: the path ends at the arrival.
         let insns = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         let arrival = sample.due.saturating_add(sample.latency_ns);
         let begin = arrival.saturating_sub(insns(sample.instructions).saturating_mul(insn_ns));
         let at =
             |count: u64| MonotonicNs(begin.saturating_add(insns(count).saturating_mul(insn_ns)));
-        let parts = self.track("parts", Some(group))?;
+        let parts = self.add_track("parts", Some(group))?;
         for part in &sample.parts {
             let to = part.begin.saturating_add(part.instructions);
-            self.begin(parts, title(&part.kind), at(part.begin), part.instructions)?;
-            end(&mut self.packets, parts, at(to))?;
+            self.begin_slice(parts, part_title(&part.kind), at(part.begin), part.instructions)?;
+            end_slice(&mut self.packets, parts, at(to))?;
         }
-        for (lane, calls) in lanes(&sample.calls) {
-            let track = self.track(&lane, Some(group))?;
+        for (lane, calls) in group_calls(&sample.calls) {
+            let track = self.add_track(&lane, Some(group))?;
             let mut open: Vec<u64> = Vec::new();
             for call in calls {
                 while open.last().is_some_and(|until| *until <= call.begin) {
                     let until = open.pop().unwrap_or_default();
-                    end(&mut self.packets, track, at(until))?;
+                    end_slice(&mut self.packets, track, at(until))?;
                 }
                 // Slices of a track must nest.
                 let until = open.last().map_or(call.end, |outer| call.end.min(*outer));
                 if until <= call.begin {
                     continue;
                 }
-                self.begin(track, &call.function, at(call.begin), until - call.begin)?;
+                self.begin_slice(track, &call.function, at(call.begin), until - call.begin)?;
                 open.push(until);
             }
             while let Some(until) = open.pop() {
-                end(&mut self.packets, track, at(until))?;
+                end_slice(&mut self.packets, track, at(until))?;
             }
         }
         Ok(())
     }
 
-    fn begin(&mut self, track: Uuid, name: &str, at: MonotonicNs, insns: u64) -> io::Result<()> {
+    fn begin_slice(
+        &mut self,
+        track: Uuid,
+        name: &str,
+        at: MonotonicNs,
+        insns: u64,
+    ) -> io::Result<()> {
         let insns = Detail::Number(i64::try_from(insns).unwrap_or(i64::MAX));
-        event(
+        write_event(
             &mut self.packets,
             SliceKind::Begin,
             track,
@@ -109,7 +115,7 @@ impl ExactTrace<'_> {
 }
 
 /// The calls by the task or interrupt for which they ran, each in the order of their beginnings.
-fn lanes(calls: &[ExactCall]) -> BTreeMap<String, Vec<&ExactCall>> {
+fn group_calls(calls: &[ExactCall]) -> BTreeMap<String, Vec<&ExactCall>> {
     let mut lanes: BTreeMap<String, Vec<&ExactCall>> = BTreeMap::new();
     let mut ordered: Vec<&ExactCall> = calls.iter().collect();
     ordered.sort_by_key(|call| (call.begin, call.depth));

@@ -1,8 +1,8 @@
 //! Scheduling, interrupts, softirqs and power events as ftrace has them
 //! (protos/perfetto/trace/ftrace/*.proto), in bundles of one CPU each.
 
-use super::instant;
 use super::packets::PacketWriter;
+use super::to_timestamp;
 use super::wire::MessageWriter;
 use punctual_core::event::TaskState;
 use punctual_core::{Event, EventKind, Names, Tid};
@@ -32,11 +32,11 @@ impl FtraceBundles {
         if let EventKind::Lost { .. } = event.what {
             // The loss lies before the events that follow in the next bundle.
             flush(event.cpu, bundle, packets)?;
-            bundle.uint(3, 1);
+            bundle.write_uint(3, 1);
             return Ok(());
         }
         add(bundle, event, names);
-        if bundle.bytes().len() >= FULL { flush(event.cpu, bundle, packets) } else { Ok(()) }
+        if bundle.as_bytes().len() >= FULL { flush(event.cpu, bundle, packets) } else { Ok(()) }
     }
 
     pub fn finish(mut self, packets: &mut PacketWriter<'_>) -> io::Result<()> {
@@ -45,12 +45,12 @@ impl FtraceBundles {
 }
 
 fn flush(cpu: u16, bundle: &mut MessageWriter, packets: &mut PacketWriter<'_>) -> io::Result<()> {
-    if bundle.bytes().is_empty() {
+    if bundle.as_bytes().is_empty() {
         return Ok(());
     }
-    bundle.uint(1, cpu.into());
-    packets.packet(|packet| {
-        packet.delimited(1, bundle.bytes());
+    bundle.write_uint(1, cpu.into());
+    packets.write_packet(|packet| {
+        packet.write_delimited(1, bundle.as_bytes());
     })?;
     bundle.clear();
     Ok(())
@@ -60,82 +60,85 @@ fn flush(cpu: u16, bundle: &mut MessageWriter, packets: &mut PacketWriter<'_>) -
 fn add(bundle: &mut MessageWriter, event: &Event, names: &Names) {
     let cpu = u64::from(event.cpu);
     let mut put = |field: u32, write: &dyn Fn(&mut MessageWriter)| {
-        bundle.message(2, |entry| {
-            entry.uint(1, instant(event.at)).uint(2, event.tid.0.into());
-            entry.message(field, |own| write(own));
+        bundle.write_message(2, |entry| {
+            entry.write_uint(1, to_timestamp(event.at)).write_uint(2, event.tid.0.into());
+            entry.write_message(field, |own| write(own));
         });
     };
     match event.what {
         EventKind::Switch { prev_prio, prev_state, next, next_prio } => put(4, &|own| {
-            own.text(1, &comm(names, event.tid))
-                .uint(2, event.tid.0.into())
-                .int(3, prev_prio.into());
-            own.uint(4, raw_state(prev_state));
-            own.text(5, &comm(names, next)).uint(6, next.0.into()).int(7, next_prio.into());
+            own.write_text(1, &comm_of_task(names, event.tid))
+                .write_uint(2, event.tid.0.into())
+                .write_int(3, prev_prio.into());
+            own.write_uint(4, raw_state(prev_state));
+            own.write_text(5, &comm_of_task(names, next))
+                .write_uint(6, next.0.into())
+                .write_int(7, next_prio.into());
         }),
         EventKind::Waking { task, prio, target } => {
-            put(20, &|own| woken(own, names, task, prio, target))
+            put(20, &|own| write_wakeup(own, names, task, prio, target))
         }
         EventKind::Wakeup { task, prio, target, new } => {
-            put(if new { 114 } else { 17 }, &|own| woken(own, names, task, prio, target));
+            put(if new { 114 } else { 17 }, &|own| write_wakeup(own, names, task, prio, target));
         }
         EventKind::Migrate { task, from, to } => put(491, &|own| {
-            own.text(1, &comm(names, task))
-                .uint(2, task.0.into())
-                .uint(4, from.into())
-                .uint(5, to.into());
+            own.write_text(1, &comm_of_task(names, task))
+                .write_uint(2, task.0.into())
+                .write_uint(4, from.into())
+                .write_uint(5, to.into());
         }),
         EventKind::Fork { child } => put(239, &|own| {
-            own.text(1, &comm(names, event.tid)).uint(2, event.tid.0.into());
-            own.text(3, &comm(names, child)).uint(4, child.0.into());
+            own.write_text(1, &comm_of_task(names, event.tid)).write_uint(2, event.tid.0.into());
+            own.write_text(3, &comm_of_task(names, child)).write_uint(4, child.0.into());
         }),
         EventKind::Exit => put(238, &|own| {
             let process = names.tasks.get(&event.tid).map_or(event.tid.0, |task| task.process);
-            own.text(1, &comm(names, event.tid))
-                .uint(2, event.tid.0.into())
-                .uint(3, process.into());
+            own.write_text(1, &comm_of_task(names, event.tid))
+                .write_uint(2, event.tid.0.into())
+                .write_uint(3, process.into());
         }),
         EventKind::PiSetPrio { task, old, new } => put(353, &|own| {
-            own.text(1, &comm(names, task))
-                .int(2, new.into())
-                .int(3, old.into())
-                .uint(4, task.0.into());
+            own.write_text(1, &comm_of_task(names, task))
+                .write_int(2, new.into())
+                .write_int(3, old.into())
+                .write_uint(4, task.0.into());
         }),
         EventKind::IrqEntry { irq } => put(36, &|own| {
-            own.uint(1, irq.into()).text(2, names.irqs.get(&irq).map_or("", String::as_str));
+            own.write_uint(1, irq.into())
+                .write_text(2, names.irqs.get(&irq).map_or("", String::as_str));
         }),
         EventKind::IrqExit { irq, handled } => put(37, &|own| {
-            own.uint(1, irq.into()).uint(2, handled.into());
+            own.write_uint(1, irq.into()).write_uint(2, handled.into());
         }),
         EventKind::SoftirqEntry { vector } => put(24, &|own| {
-            own.uint(1, vector.into());
+            own.write_uint(1, vector.into());
         }),
         EventKind::SoftirqExit { vector } => put(25, &|own| {
-            own.uint(1, vector.into());
+            own.write_uint(1, vector.into());
         }),
         EventKind::SoftirqRaise { vector } => put(26, &|own| {
-            own.uint(1, vector.into());
+            own.write_uint(1, vector.into());
         }),
         EventKind::IdleEnter { state } => put(13, &|own| {
-            own.uint(1, state.into()).uint(2, cpu);
+            own.write_uint(1, state.into()).write_uint(2, cpu);
         }),
         // PWR_EVENT_EXIT of include/trace/events/power.h.
         EventKind::IdleExit => put(13, &|own| {
-            own.uint(1, u32::MAX.into()).uint(2, cpu);
+            own.write_uint(1, u32::MAX.into()).write_uint(2, cpu);
         }),
         EventKind::Frequency { khz } => put(11, &|own| {
-            own.uint(1, khz.into()).uint(2, cpu);
+            own.write_uint(1, khz.into()).write_uint(2, cpu);
         }),
         _ => {}
     }
 }
 
-fn woken(own: &mut MessageWriter, names: &Names, task: Tid, prio: i16, target: u16) {
-    own.text(1, &comm(names, task))
-        .uint(2, task.0.into())
-        .int(3, prio.into())
-        .uint(4, 1)
-        .uint(5, target.into());
+fn write_wakeup(own: &mut MessageWriter, names: &Names, task: Tid, prio: i16, target: u16) {
+    own.write_text(1, &comm_of_task(names, task))
+        .write_uint(2, task.0.into())
+        .write_int(3, prio.into())
+        .write_uint(4, 1)
+        .write_uint(5, target.into());
 }
 
 /// The states of Linux 4.14 and later as sched_switch prints them (fs/proc/array.c,
@@ -154,10 +157,10 @@ fn raw_state(state: TaskState) -> u64 {
     }
 }
 
-fn comm(names: &Names, tid: Tid) -> Cow<'_, str> {
+fn comm_of_task(names: &Names, tid: Tid) -> Cow<'_, str> {
     match names.tasks.get(&tid) {
         _ if tid == Tid::IDLE => "swapper".into(),
         Some(task) => Cow::Borrowed(&task.comm),
-        None => names.task(tid).into(),
+        None => names.task_name(tid).into(),
     }
 }

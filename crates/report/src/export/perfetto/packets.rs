@@ -45,9 +45,12 @@ impl<'w> PacketWriter<'w> {
     }
 
     /// A packet outside of the sequence.
-    pub fn packet(&mut self, write: impl FnOnce(&mut MessageWriter)) -> io::Result<()> {
+    pub(crate) fn write_packet(
+        &mut self,
+        write: impl FnOnce(&mut MessageWriter),
+    ) -> io::Result<()> {
         self.packet.clear();
-        self.packet.uint(10, OTHERS);
+        self.packet.write_uint(10, OTHERS);
         write(&mut self.packet);
         self.flush()
     }
@@ -60,21 +63,21 @@ impl<'w> PacketWriter<'w> {
         if !self.begun {
             self.begun = true;
             self.packet.clear();
-            self.packet.uint(10, TRACK_EVENTS).uint(13, STATE_CLEARED);
+            self.packet.write_uint(10, TRACK_EVENTS).write_uint(13, STATE_CLEARED);
             // All timestamps of this sequence use this clock.
-            self.packet.message(59, |defaults| {
-                defaults.uint(58, MONOTONIC);
+            self.packet.write_message(59, |defaults| {
+                defaults.write_uint(58, MONOTONIC);
             });
             self.flush()?;
         }
         self.packet.clear();
-        self.packet.uint(10, TRACK_EVENTS).uint(13, NEEDS_STATE);
+        self.packet.write_uint(10, TRACK_EVENTS).write_uint(13, NEEDS_STATE);
         write(&mut self.packet);
         self.flush()
     }
 
     /// How to write the name of an event.
-    pub fn name<'n>(&mut self, name: &'n str) -> NameField<'n> {
+    pub fn intern_name<'n>(&mut self, name: &'n str) -> NameField<'n> {
         if let Some(number) = self.names.get(name) {
             return NameField::Number(*number, false);
         }
@@ -87,7 +90,7 @@ impl<'w> PacketWriter<'w> {
     }
 
     /// The number of a detail's name, and whether it is new.
-    pub fn detail(&mut self, name: &'static str) -> (u64, bool) {
+    pub(crate) fn intern_detail(&mut self, name: &'static str) -> (u64, bool) {
         let next = self.details.len() as u64 + 1;
         let number = *self.details.entry(name).or_insert(next);
         (number, number == next)
@@ -96,7 +99,7 @@ impl<'w> PacketWriter<'w> {
     /// A trace is a message whose packets are field 1.
     fn flush(&mut self) -> io::Result<()> {
         self.frame.clear();
-        self.frame.delimited(1, self.packet.bytes());
-        self.out.write_all(self.frame.bytes())
+        self.frame.write_delimited(1, self.packet.as_bytes());
+        self.out.write_all(self.frame.as_bytes())
     }
 }

@@ -32,22 +32,26 @@ impl<'a> Tracks<'a> {
     }
 
     /// The track of a lane; the first call describes it.
-    pub fn of(&mut self, lane: Lane, packets: &mut PacketWriter<'_>) -> io::Result<Uuid> {
+    pub(crate) fn track_of_lane(
+        &mut self,
+        lane: Lane,
+        packets: &mut PacketWriter<'_>,
+    ) -> io::Result<Uuid> {
         if let Some(uuid) = self.known.get(&TrackKey::Lane(lane)) {
             return Ok(*uuid);
         }
         let parent = match (lane.thread(), lane.cpu()) {
-            (Some(tid), _) => self.thread(tid, packets)?,
-            (None, Some(_)) => self.group("Interrupts and timers", packets)?,
-            (None, None) => self.group("Storage", packets)?,
+            (Some(tid), _) => self.thread_track(tid, packets)?,
+            (None, Some(_)) => self.group_track("Interrupts and timers", packets)?,
+            (None, None) => self.group_track("Storage", packets)?,
         };
         let uuid = self.new_uuid(TrackKey::Lane(lane));
         let name = lane.title(self.names);
         packets.track_packet(|packet| {
-            packet.message(60, |track| {
-                track.uint(1, uuid.0).uint(5, parent.0).text(2, &name);
+            packet.write_message(60, |track| {
+                track.write_uint(1, uuid.0).write_uint(5, parent.0).write_text(2, &name);
                 if matches!(lane, Lane::Values(..) | Lane::Frequency(_)) {
-                    track.message(8, |_| ());
+                    track.write_message(8, |_| ());
                 }
             });
         })?;
@@ -55,7 +59,7 @@ impl<'a> Tracks<'a> {
     }
 
     /// A track that only groups others.
-    pub fn group(
+    pub(crate) fn group_track(
         &mut self,
         name: &'static str,
         packets: &mut PacketWriter<'_>,
@@ -65,27 +69,27 @@ impl<'a> Tracks<'a> {
         }
         let uuid = self.new_uuid(TrackKey::Group(name));
         packets.track_packet(|packet| {
-            packet.message(60, |track| {
-                track.uint(1, uuid.0).text(2, name);
+            packet.write_message(60, |track| {
+                track.write_uint(1, uuid.0).write_text(2, name);
             });
         })?;
         Ok(uuid)
     }
 
-    fn thread(&mut self, tid: Tid, packets: &mut PacketWriter<'_>) -> io::Result<Uuid> {
+    fn thread_track(&mut self, tid: Tid, packets: &mut PacketWriter<'_>) -> io::Result<Uuid> {
         if let Some(uuid) = self.known.get(&TrackKey::Thread(tid)) {
             return Ok(*uuid);
         }
         let uuid = self.new_uuid(TrackKey::Thread(tid));
         let task = self.names.tasks.get(&tid);
         packets.track_packet(|packet| {
-            packet.message(60, |track| {
-                track.uint(1, uuid.0).message(4, |thread| {
+            packet.write_message(60, |track| {
+                track.write_uint(1, uuid.0).write_message(4, |thread| {
                     // A thread must have a process: if unknown, the thread is its own process.
                     thread
-                        .uint(1, task.map_or(tid.0, |task| task.process).into())
-                        .uint(2, tid.0.into());
-                    thread.text(5, &self.names.task(tid));
+                        .write_uint(1, task.map_or(tid.0, |task| task.process).into())
+                        .write_uint(2, tid.0.into());
+                    thread.write_text(5, &self.names.task_name(tid));
                 });
             });
         })?;

@@ -12,7 +12,7 @@ const DELIMITED: u64 = 2;
 
 impl MessageWriter {
     /// Its bytes so far.
-    pub fn bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
@@ -22,45 +22,45 @@ impl MessageWriter {
     }
 
     /// Writes any of the unsigned types, bool and enumerations.
-    pub(crate) fn uint(&mut self, field: u32, value: u64) -> &mut MessageWriter {
-        self.tag(field, VARINT);
-        self.varint(value);
+    pub(crate) fn write_uint(&mut self, field: u32, value: u64) -> &mut MessageWriter {
+        self.write_tag(field, VARINT);
+        self.write_varint(value);
         self
     }
 
     /// Writes int32 and int64: negative values take ten bytes.
-    pub fn int(&mut self, field: u32, value: i64) -> &mut MessageWriter {
-        self.uint(field, value as u64)
+    pub(crate) fn write_int(&mut self, field: u32, value: i64) -> &mut MessageWriter {
+        self.write_uint(field, value as u64)
     }
 
     /// Writes fixed64.
-    pub fn fixed(&mut self, field: u32, value: u64) -> &mut MessageWriter {
-        self.tag(field, FIXED64);
+    pub(crate) fn write_fixed(&mut self, field: u32, value: u64) -> &mut MessageWriter {
+        self.write_tag(field, FIXED64);
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
     /// Writes string and bytes.
-    pub fn text(&mut self, field: u32, text: &str) -> &mut MessageWriter {
-        self.delimited(field, text.as_bytes())
+    pub(crate) fn write_text(&mut self, field: u32, text: &str) -> &mut MessageWriter {
+        self.write_delimited(field, text.as_bytes())
     }
 
     /// Writes a complete message.
-    pub(crate) fn delimited(&mut self, field: u32, bytes: &[u8]) -> &mut MessageWriter {
-        self.tag(field, DELIMITED);
-        self.varint(bytes.len() as u64);
+    pub(crate) fn write_delimited(&mut self, field: u32, bytes: &[u8]) -> &mut MessageWriter {
+        self.write_tag(field, DELIMITED);
+        self.write_varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
         self
     }
 
     /// Writes a nested message. Most are shorter than 128 bytes: one byte is reserved for the
     /// length and enlarged if needed.
-    pub fn message(
+    pub(crate) fn write_message(
         &mut self,
         field: u32,
         write: impl FnOnce(&mut MessageWriter),
     ) -> &mut MessageWriter {
-        self.tag(field, DELIMITED);
+        self.write_tag(field, DELIMITED);
         let place = self.0.len();
         self.0.push(0);
         write(self);
@@ -68,24 +68,24 @@ impl MessageWriter {
         if length < 0x80 {
             self.0[place] = length as u8;
         } else {
-            let (prefix, size) = varint(length as u64);
+            let (prefix, size) = encode_varint(length as u64);
             self.0.splice(place..=place, prefix[..size].iter().copied());
         }
         self
     }
 
-    fn tag(&mut self, field: u32, kind: u64) {
-        self.varint(u64::from(field) << 3 | kind);
+    fn write_tag(&mut self, field: u32, kind: u64) {
+        self.write_varint(u64::from(field) << 3 | kind);
     }
 
-    fn varint(&mut self, value: u64) {
-        let (bytes, size) = varint(value);
+    fn write_varint(&mut self, value: u64) {
+        let (bytes, size) = encode_varint(value);
         self.0.extend_from_slice(&bytes[..size]);
     }
 }
 
 /// Seven bits per byte, the lowest first; the top bit is set if more follow.
-fn varint(mut value: u64) -> ([u8; 10], usize) {
+fn encode_varint(mut value: u64) -> ([u8; 10], usize) {
     let mut bytes = [0; 10];
     let mut size = 0;
     loop {
@@ -106,20 +106,20 @@ mod tests {
     #[test]
     fn as_the_specification_writes_its_examples() {
         let mut message = MessageWriter::default();
-        message.uint(1, 150);
-        assert_eq!(message.bytes(), [0x08, 0x96, 0x01]);
+        message.write_uint(1, 150);
+        assert_eq!(message.as_bytes(), [0x08, 0x96, 0x01]);
         message.clear();
-        message.text(2, "testing").message(3, |inner| {
-            inner.uint(1, 150);
+        message.write_text(2, "testing").write_message(3, |inner| {
+            inner.write_uint(1, 150);
         });
         assert_eq!(
-            message.bytes(),
+            message.as_bytes(),
             [b"\x12\x07testing".as_slice(), &[0x1a, 3, 0x08, 0x96, 0x01]].concat()
         );
         message.clear();
-        message.int(1, -2);
+        message.write_int(1, -2);
         assert_eq!(
-            message.bytes(),
+            message.as_bytes(),
             [0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]
         );
     }
@@ -127,10 +127,10 @@ mod tests {
     #[test]
     fn long_messages_have_long_lengths() {
         let mut message = MessageWriter::default();
-        message.message(1, |inner| {
-            inner.text(2, &"x".repeat(300));
+        message.write_message(1, |inner| {
+            inner.write_text(2, &"x".repeat(300));
         });
-        assert_eq!(message.bytes()[..5], [0x0a, 0xaf, 0x02, 0x12, 0xac]);
-        assert_eq!(message.bytes().len(), 3 + 3 + 300);
+        assert_eq!(message.as_bytes()[..5], [0x0a, 0xaf, 0x02, 0x12, 0xac]);
+        assert_eq!(message.as_bytes().len(), 3 + 3 + 300);
     }
 }

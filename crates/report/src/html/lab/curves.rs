@@ -14,25 +14,25 @@ use punctual_core::ClockNs;
 use punctual_stats::{Distribution, Timeline};
 
 /// All series of all cells.
-pub fn content<'a>(
+pub(crate) fn gather_lab_series<'a>(
     lab: &'a LabDocument,
     pooled: &'a [Option<Bundle>],
     summaries: &'a [Option<Summary>],
 ) -> PageSeries<'a> {
-    let all = lab.series();
+    let lab_series = lab.all_series();
     let phases =
-        all.iter().map(|(phase, _)| phase).collect::<std::collections::BTreeSet<_>>().len();
+        lab_series.iter().map(|(phase, _)| phase).collect::<std::collections::BTreeSet<_>>().len();
     let (mut groups, mut lines, mut left_out) = (Vec::new(), Vec::new(), 0);
-    for (number, (phase, series)) in all.iter().enumerate() {
+    for (number, (phase, series)) in lab_series.iter().enumerate() {
         let name = if phases > 1 { format!("{phase} · {series}") } else { series.clone() };
-        let name = text::name(&name);
+        let name = text::format_name(&name);
         for (k, cell) in lab.cells.iter().enumerate() {
             let bundle = pooled
                 .get(k)
                 .and_then(Option::as_ref)
                 .zip(summaries.get(k).and_then(Option::as_ref));
-            let Some(line) =
-                bundle.and_then(|(b, s)| line(number, k, &name, cell, b, s, (phase, series)))
+            let Some(line) = bundle
+                .and_then(|(b, s)| gather_lab_line(number, k, &name, cell, b, s, (phase, series)))
             else {
                 continue;
             };
@@ -45,7 +45,7 @@ pub fn content<'a>(
         groups.push(PhaseGroup {
             name,
             bundle: 0,
-            style: CurveStyle::nth(number),
+            style: CurveStyle::from_curve_index(number),
             together: Vec::new(),
             together_corrected: Vec::new(),
         });
@@ -60,7 +60,7 @@ pub fn content<'a>(
     }
 }
 
-fn line<'a>(
+fn gather_lab_line<'a>(
     group: usize,
     number: usize,
     group_name: &str,
@@ -74,19 +74,19 @@ fn line<'a>(
     let of_phase = summary.phases.iter().find(|phase| phase.name == phase_name)?;
     let figures = of_phase.series.iter().find(|series| series.name == series_name)?;
     let data = &series.state.data;
-    let short = text::name(&cell.name);
+    let short = text::format_name(&cell.name);
     Some(SeriesLine {
         group,
         full: format!("{short} · {group_name}"),
         short,
-        style: CurveStyle::nth(number),
+        style: CurveStyle::from_curve_index(number),
         phase,
         series,
         summary: figures,
-        curve: Curve::of(data),
-        percentiles: percentiles::points(&Distribution::of(data)),
-        corrected: Distribution::corrected(data)
-            .map(|d| percentiles::points(&d))
+        curve: Curve::from_data(data),
+        percentiles: percentiles::percentile_points(&Distribution::from_series(data)),
+        corrected: Distribution::from_corrected(data)
+            .map(|d| percentiles::percentile_points(&d))
             .unwrap_or_default(),
         timeline: Timeline::default(),
         source: PlotSource::Nothing,

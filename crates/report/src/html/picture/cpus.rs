@@ -1,6 +1,6 @@
 //! The CPUs of a picture: running threads, interrupts, other events; and the devices.
 
-use super::items::details;
+use super::items::format_details;
 use super::{Build, ItemStyle, LaneItem, LaneKind, PictureLane};
 use crate::marks::{self, Extent, Mark};
 use punctual_core::Tid;
@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 const MAX_CPUS: usize = 32;
 
 pub fn add(build: &mut Build<'_>) {
-    let mut others: BTreeMap<u16, [Vec<LaneItem>; 2]> = BTreeMap::new();
+    let mut other_items: BTreeMap<u16, [Vec<LaneItem>; 2]> = BTreeMap::new();
     let mut devices: BTreeMap<String, Vec<LaneItem>> = BTreeMap::new();
     for mark in build.material.marks {
         match (mark.lane, mark.lane.cpu()) {
             (marks::Lane::Idle(_) | marks::Lane::Frequency(_), _) => {}
             (lane, Some(cpu)) => {
                 let place = usize::from(matches!(lane, marks::Lane::OnCpu(_)));
-                let item = of_mark(build, mark, look(lane, mark));
-                others.entry(cpu).or_default()[place].extend(item);
+                let item = of_mark(build, mark, style_of_mark(lane, mark));
+                other_items.entry(cpu).or_default()[place].extend(item);
             }
             (lane, None) if lane.thread().is_none() => {
                 let item = of_mark(build, mark, ItemStyle::Request);
@@ -27,21 +27,21 @@ pub fn add(build: &mut Build<'_>) {
             _ => {}
         }
     }
-    let mut shown: Vec<u16> =
-        build.material.lanes.cpus.keys().chain(others.keys()).copied().collect();
-    shown.sort_unstable();
-    shown.dedup();
-    if shown.len() > MAX_CPUS {
+    let mut shown_cpus: Vec<u16> =
+        build.material.lanes.cpus.keys().chain(other_items.keys()).copied().collect();
+    shown_cpus.sort_unstable();
+    shown_cpus.dedup();
+    if shown_cpus.len() > MAX_CPUS {
         let busy = |cpu: &u16| build.material.lanes.cpus.get(cpu).map_or(0, |lane| lane.ran.len());
-        shown.sort_by_key(|cpu| std::cmp::Reverse(busy(cpu)));
-        build.notes.push(format!("{} more CPUs are not shown.", shown.len() - MAX_CPUS));
-        shown.truncate(MAX_CPUS);
-        shown.sort_unstable();
+        shown_cpus.sort_by_key(|cpu| std::cmp::Reverse(busy(cpu)));
+        build.notes.push(format!("{} more CPUs are not shown.", shown_cpus.len() - MAX_CPUS));
+        shown_cpus.truncate(MAX_CPUS);
+        shown_cpus.sort_unstable();
     }
-    for cpu in shown {
-        let [served, events] = others.remove(&cpu).unwrap_or_default();
+    for cpu in shown_cpus {
+        let [served, events] = other_items.remove(&cpu).unwrap_or_default();
         let group = format!("CPU {cpu}");
-        let ran = ran(build, cpu);
+        let ran = running_items(build, cpu);
         build.cpu_lanes.insert(cpu, build.lanes.len());
         build.lanes.push(PictureLane::new(&group, "ran", LaneKind::Spans, ran));
         let rest = [("interrupts", served), ("events", events)];
@@ -58,36 +58,36 @@ pub fn add(build: &mut Build<'_>) {
 }
 
 /// The running threads; idle time is blank.
-fn ran(build: &mut Build<'_>, cpu: u16) -> Vec<LaneItem> {
+fn running_items(build: &mut Build<'_>, cpu: u16) -> Vec<LaneItem> {
     let Some(lane) = build.material.lanes.cpus.get(&cpu) else { return Vec::new() };
     let mut items = Vec::new();
     for span in &lane.ran {
         let (word, look, mut details) = match span.tid {
             Some(Tid::IDLE) => continue,
             Some(tid) => {
-                let known = build.material.names.tasks.get(&tid);
+                let task_name = build.material.names.tasks.get(&tid);
                 let mut details = vec![("thread", tid.0.to_string())];
-                details.extend(known.map(|task| ("process", task.process.to_string())));
-                details.extend(known.and_then(|task| {
-                    Some(("scheduling", super::name(task.scheduling.as_deref()?)))
+                details.extend(task_name.map(|task| ("process", task.process.to_string())));
+                details.extend(task_name.and_then(|task| {
+                    Some(("scheduling", super::format_name(task.scheduling.as_deref()?)))
                 }));
                 (
-                    build.words.of(&build.material.names.task(tid)),
-                    ItemStyle::Hue(build.hue(tid)),
+                    build.words.intern_name(&build.material.names.task_name(tid)),
+                    ItemStyle::Hue(build.hue_of_thread(tid)),
                     details,
                 )
             }
-            None => (build.words.of("unknown"), ItemStyle::Unknown, Vec::new()),
+            None => (build.words.intern_name("unknown"), ItemStyle::Unknown, Vec::new()),
         };
         details.extend(span.prio.map(|prio| ("priority (kernel)", prio.to_string())));
-        let from = build.time(span.from);
+        let from = build.time_since_zero(span.from);
         let length = (span.to - span.from).ns();
         items.push(LaneItem { from, length, row: 0, look, word, value: None, details });
     }
     items
 }
 
-fn look(lane: marks::Lane, mark: &Mark<'_>) -> ItemStyle {
+fn style_of_mark(lane: marks::Lane, mark: &Mark<'_>) -> ItemStyle {
     match lane {
         marks::Lane::Interrupts(_) => ItemStyle::Interrupt,
         marks::Lane::Vectors(_) => ItemStyle::Vector,
@@ -110,18 +110,18 @@ pub(crate) fn of_mark(build: &mut Build<'_>, mark: &Mark<'_>, look: ItemStyle) -
     if to < begin || from > end {
         return None;
     }
-    let mut details = details(&mark.details);
+    let mut details = format_details(&mark.details);
     if from < begin || to > end {
-        details.push(("in all", super::span(to - from)));
+        details.push(("in all", super::span_text(to - from)));
     }
     let (from, to) = (from.max(begin), to.min(end));
     let series = match mark.lane {
         marks::Lane::Samples(_, series, _) => build.material.series.get(series as usize),
         _ => None,
     };
-    let word = build.words.of(series.map_or(mark.name.as_ref(), String::as_str));
+    let word = build.words.intern_name(series.map_or(mark.name.as_ref(), String::as_str));
     Some(LaneItem {
-        from: build.time(from),
+        from: build.time_since_zero(from),
         length: (to - from).ns(),
         row: 0,
         look,

@@ -1,7 +1,7 @@
 //! The items in the lanes of a picture.
 
-use crate::format::span;
-use crate::html::text::name;
+use crate::format::span_text;
+use crate::html::text::format_name;
 use crate::marks::{Detail, Details};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use std::collections::HashMap;
@@ -111,12 +111,12 @@ pub struct Words {
 
 impl Words {
     /// The number of a foreign name.
-    pub fn of(&mut self, text: &str) -> usize {
+    pub fn intern_name(&mut self, text: &str) -> usize {
         if let Some(number) = self.known.get(text) {
             return *number;
         }
         self.known.insert(text.to_owned(), self.list.len());
-        self.list.push(name(text));
+        self.list.push(format_name(text));
         self.list.len() - 1
     }
 
@@ -126,12 +126,12 @@ impl Words {
     }
 }
 
-pub fn details(details: &Details<'_>) -> Vec<(&'static str, String)> {
+pub(crate) fn format_details(details: &Details<'_>) -> Vec<(&'static str, String)> {
     let text = |detail: &Detail<'_>| match detail {
         Detail::Number(n) => n.to_string(),
         Detail::Address(at) => format!("{at:#x}"),
-        Detail::Span(length) => span(*length),
-        Detail::Text(text) => name(text),
+        Detail::Span(length) => span_text(*length),
+        Detail::Text(text) => format_name(text),
     };
     details.iter().map(|(title, detail)| (*title, text(detail))).collect()
 }

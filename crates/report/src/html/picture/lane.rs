@@ -58,7 +58,7 @@ impl PictureLane {
     }
 
     /// Sets the colour of a thread.
-    pub(crate) fn hue(mut self, hue: u8) -> PictureLane {
+    pub(crate) fn with_hue(mut self, hue: u8) -> PictureLane {
         self.hue = Some(hue);
         self
     }
@@ -73,13 +73,13 @@ const MAX_ROWS: usize = 8;
 
 /// Removes the shortest items until at most `limit` are left; returns the number removed. In lanes
 /// without gaps, one item replaces each run of removed items, so that the CPU does not look idle.
-pub(crate) fn thin(lanes: &mut [PictureLane], limit: usize, mixed: usize) -> usize {
-    let all: usize = lanes.iter().map(PictureLane::len).sum();
-    let mut least = 0;
+pub(crate) fn thin_lanes(lanes: &mut [PictureLane], limit: usize, mixed: usize) -> usize {
+    let items_before: usize = lanes.iter().map(PictureLane::len).sum();
+    let mut shortest_kept = 0;
     loop {
         let now: usize = lanes.iter().map(PictureLane::len).sum();
         if now <= limit {
-            return all - now;
+            return items_before - now;
         }
         // Runs of short items become items of their own: after a round there may be more than
         // `limit`.
@@ -87,8 +87,9 @@ pub(crate) fn thin(lanes: &mut [PictureLane], limit: usize, mixed: usize) -> usi
             lanes.iter().flat_map(|lane| lane.items.iter().map(|item| item.length)).collect();
         lengths.sort_unstable_by(|a, b| b.cmp(a));
         let next = lengths.get(limit / 2).copied().unwrap_or(i64::MAX);
-        least = if next > least { next } else { least.saturating_mul(2).max(1) };
-        lanes.iter_mut().for_each(|lane| lane.drop_below(least, mixed));
+        shortest_kept =
+            if next > shortest_kept { next } else { shortest_kept.saturating_mul(2).max(1) };
+        lanes.iter_mut().for_each(|lane| lane.drop_below(shortest_kept, mixed));
     }
 }
 
@@ -164,7 +165,7 @@ mod tests {
         let states: Vec<LaneItem> =
             (0..1_000).map(|k| item(k * 10, 10)).chain([item(10_000, 5_000)]).collect();
         let mut lanes = [PictureLane::new("g", "state", LaneKind::State, states)];
-        let gone = thin(&mut lanes, 50, 7);
+        let gone = thin_lanes(&mut lanes, 50, 7);
         let [lane] = lanes;
         assert!(lane.len() <= 50 && gone == 1_001 - lane.len(), "{gone}");
         assert_eq!(

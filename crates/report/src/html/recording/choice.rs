@@ -2,9 +2,9 @@
 //! longest waits for a CPU.
 
 use super::super::picture::Focus;
-use super::super::text::name;
+use super::super::text::format_name;
 use super::RecordingSource;
-use crate::format::span;
+use crate::format::span_text;
 use punctual_bundle::intervals::{OccupancyDocument, PairsDocument, WorstInterval};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos, Tid};
 use std::cmp::Reverse;
@@ -43,59 +43,60 @@ impl LatestSamples {
         }
     }
 
-    fn foci(&self, series: &[String]) -> Vec<Focus> {
-        let mut all: Vec<ChosenSample> = self.0.iter().map(|Reverse(sample)| *sample).collect();
-        all.sort_by_key(|sample| Reverse(*sample));
+    fn to_foci(&self, series: &[String]) -> Vec<Focus> {
+        let mut chosen_samples: Vec<ChosenSample> =
+            self.0.iter().map(|Reverse(sample)| *sample).collect();
+        chosen_samples.sort_by_key(|sample| Reverse(*sample));
         let focus = |ChosenSample { late, due, woke, tid, series: number }: ChosenSample| {
-            let of = series
+            let series_name = series
                 .get(number as usize)
-                .map_or_else(|| format!("series {number}"), |series| name(series));
+                .map_or_else(|| format!("series {number}"), |series| format_name(series));
             Focus {
-                title: format!("latency {}: {of}", span(late)),
+                title: format!("latency {}: {series_name}", span_text(late)),
                 tid: Some(tid).filter(|tid| *tid != Tid::IDLE),
                 from: (due, "due"),
                 to: (woke.max(due), "woke"),
             }
         };
-        all.into_iter().map(focus).collect()
+        chosen_samples.into_iter().map(focus).collect()
     }
 }
 
 /// The subjects of a page's pictures.
-pub(crate) fn foci(
+pub(crate) fn choose_foci(
     late: &LatestSamples,
     intervals: &PairsDocument,
     occupancy: &OccupancyDocument,
     source: &RecordingSource<'_>,
 ) -> Vec<Focus> {
-    let mut all = late.foci(&source.series);
+    let mut all_foci = late.to_foci(&source.series);
     let pairs = intervals
         .pairs
         .iter()
         .map(|pair| (&pair.name, &pair.worst, pair.limit.is_some(), ["begin", "end"]));
-    all.extend(longest(pairs.collect()));
+    all_foci.extend(foci_of_worst(pairs.collect()));
     let calls = intervals
         .functions
         .iter()
         .map(|f| (&f.name, &f.worst, f.limit.is_some(), ["entry", "exit"]));
-    all.extend(longest(calls.collect()));
-    if all.is_empty() {
-        all = waits(occupancy);
+    all_foci.extend(foci_of_worst(calls.collect()));
+    if all_foci.is_empty() {
+        all_foci = foci_of_waits(occupancy);
     }
-    if all.is_empty() {
+    if all_foci.is_empty() {
         let began = source.recorded.began;
         let to = (began + BEGINNING).min(source.recorded.ended.max(began));
         let title = "the beginning of the recording".to_owned();
-        all.push(Focus { title, tid: None, from: (began, "begin"), to: (to, "end") });
+        all_foci.push(Focus { title, tid: None, from: (began, "begin"), to: (to, "end") });
     }
-    all
+    all_foci
 }
 
 /// A name, its worst, whether it has a limit, and the labels of its ends.
 type MomentCandidate<'a> = (&'a String, &'a Vec<WorstInterval>, bool, [&'static str; 2]);
 
 /// The worst of each, first those with a limit.
-fn longest(mut of: Vec<MomentCandidate<'_>>) -> Vec<Focus> {
+fn foci_of_worst(mut of: Vec<MomentCandidate<'_>>) -> Vec<Focus> {
     of.sort_by_key(|(_, worst, limited, _)| {
         Reverse((*limited, worst.first().map(|one| one.latency)))
     });
@@ -103,7 +104,7 @@ fn longest(mut of: Vec<MomentCandidate<'_>>) -> Vec<Focus> {
         let one = worst.first()?;
         let (from, to) = (one.from.min(one.to), one.from.max(one.to));
         Some(Focus {
-            title: format!("{}: {}", span(Nanos(one.latency)), name(title)),
+            title: format!("{}: {}", span_text(Nanos(one.latency)), format_name(title)),
             tid: Some(Tid(one.tid)).filter(|tid| *tid != Tid::IDLE),
             from: (MonotonicNs(from), labels[0]),
             to: (MonotonicNs(to), labels[1]),
@@ -112,7 +113,7 @@ fn longest(mut of: Vec<MomentCandidate<'_>>) -> Vec<Focus> {
     of.into_iter().filter_map(focus).take(INTERVALS).collect()
 }
 
-fn waits(occupancy: &OccupancyDocument) -> Vec<Focus> {
+fn foci_of_waits(occupancy: &OccupancyDocument) -> Vec<Focus> {
     let threads = occupancy.processes.iter().flat_map(|process| &process.threads);
     let mut waits: Vec<_> = threads
         .filter_map(|thread| {
@@ -121,7 +122,11 @@ fn waits(occupancy: &OccupancyDocument) -> Vec<Focus> {
         .collect();
     waits.sort_by_key(|(waited, ..)| Reverse(*waited));
     let focus = |(waited, at, tid, task): (i64, i64, u32, &String)| Focus {
-        title: format!("{} waiting for a CPU: {} ({tid})", span(Nanos(waited)), name(task)),
+        title: format!(
+            "{} waiting for a CPU: {} ({tid})",
+            span_text(Nanos(waited)),
+            format_name(task)
+        ),
         tid: Some(Tid(tid)),
         from: (MonotonicNs(at), "ready"),
         to: (MonotonicNs(at) + Nanos(waited), "runs"),

@@ -29,26 +29,26 @@ impl Density {
     }
 
     pub fn add(&mut self, event: &Event) {
-        let place = self.place(event.at);
+        let place = self.bucket_at(event.at);
         self.counts[place] = self.counts[place].saturating_add(1);
     }
 
-    fn place(&self, at: MonotonicNs) -> usize {
+    fn bucket_at(&self, at: MonotonicNs) -> usize {
         let place = (at - self.began).ns().max(0) / self.width.ns();
         usize::try_from(place).unwrap_or(usize::MAX).min(BUCKETS - 1)
     }
 
     /// The window of a subject; it begins later if it holds too many events, and has no margins if
     /// these hold too many.
-    pub fn narrowed(&self, focus: &Focus) -> (MonotonicNs, MonotonicNs) {
+    pub(crate) fn narrow_window(&self, focus: &Focus) -> (MonotonicNs, MonotonicNs) {
         let (from, to) = focus.window();
-        if self.count(from, to) <= MAX_EVENTS {
+        if self.count_between(from, to) <= MAX_EVENTS {
             return (from, to);
         }
         let end = focus.to.0 + MIN_SHOWN_TIME;
-        let mut begin = self.place(end);
+        let mut begin = self.bucket_at(end);
         let mut room = MAX_EVENTS;
-        while begin > self.place(from) && u64::from(self.counts[begin]) <= room {
+        while begin > self.bucket_at(from) && u64::from(self.counts[begin]) <= room {
             room -= u64::from(self.counts[begin]);
             begin -= 1;
         }
@@ -56,7 +56,10 @@ impl Density {
         (begin.min(focus.to.0 + -MIN_SHOWN_TIME).max(from), end.min(to))
     }
 
-    fn count(&self, from: MonotonicNs, to: MonotonicNs) -> u64 {
-        self.counts[self.place(from)..=self.place(to)].iter().map(|count| u64::from(*count)).sum()
+    fn count_between(&self, from: MonotonicNs, to: MonotonicNs) -> u64 {
+        self.counts[self.bucket_at(from)..=self.bucket_at(to)]
+            .iter()
+            .map(|count| u64::from(*count))
+            .sum()
     }
 }

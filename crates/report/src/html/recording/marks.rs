@@ -38,7 +38,7 @@ impl<'a> InWindows<'a> {
     /// Takes the next event, in time order.
     pub fn push(&mut self, event: &Event) {
         if !self.windows.is_empty() {
-            self.marks.describe(event, &mut self.fresh);
+            self.marks.describe_event(event, &mut self.fresh);
             sort_in(&mut self.windows, &mut self.fresh);
         }
     }

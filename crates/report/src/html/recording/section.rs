@@ -4,14 +4,14 @@ use super::{RecordingDigest, tables};
 use crate::html::ReportInput;
 use crate::html::picture::Picture;
 use crate::html::table::Table;
-use crate::html::text::name;
+use crate::html::text::format_name;
 use crate::tables::occupancy::{self, OccupancyRows};
 use crate::tables::{coincidence, intervals, recording};
 use punctual_bundle::intervals::{PairsDocument, ValueCurve};
 use serde::Serialize;
 
 /// The recordings of these bundles, each with its bundle's label.
-pub(crate) fn recordings<'a>(
+pub(crate) fn labelled_recordings<'a>(
     inputs: &[ReportInput<'a>],
     labels: &'a [String],
 ) -> Vec<(&'a str, &'a RecordingDigest)> {
@@ -19,14 +19,20 @@ pub(crate) fn recordings<'a>(
     labelled.filter_map(|(input, label)| Some((label.as_str(), input.recording?))).collect()
 }
 
-pub fn sections(recordings: &[(&str, &RecordingDigest)], rows: usize) -> Vec<RecordingSection> {
+pub(crate) fn recording_sections(
+    recordings: &[(&str, &RecordingDigest)],
+    rows: usize,
+) -> Vec<RecordingSection> {
     let label = |label: &str| if recordings.len() > 1 { label.to_owned() } else { String::new() };
-    recordings.iter().map(|(of, digest)| RecordingSection::of(digest, label(of), rows)).collect()
+    recordings
+        .iter()
+        .map(|(of, digest)| RecordingSection::from_digest(digest, label(of), rows))
+        .collect()
 }
 
 /// The input of the templates.
 #[derive(Serialize)]
-pub struct RecordingSection {
+pub(crate) struct RecordingSection {
     /// The label of the bundle; empty if there is only one.
     label: String,
     about: Vec<(&'static str, String)>,
@@ -43,33 +49,36 @@ pub struct RecordingSection {
 }
 
 impl RecordingSection {
-    fn of(digest: &RecordingDigest, label: String, rows: usize) -> RecordingSection {
+    fn from_digest(digest: &RecordingDigest, label: String, rows: usize) -> RecordingSection {
         RecordingSection {
             label,
-            about: tables::about(&digest.recorded, &digest.counts),
-            kinds: recording::kinds(&digest.recorded, &digest.counts).into(),
-            sources: drawn(recording::sources(&digest.recorded)),
-            intervals: drawn(intervals::pairs(&digest.intervals)),
-            scopes: drawn(intervals::scopes(&digest.intervals)),
-            functions: drawn(intervals::functions(&digest.intervals)),
-            worst: tables::worst(&digest.intervals, rows),
-            coincidences: coincidence::tables(digest.intervals.coincidences.as_deref())
+            about: tables::about_recording(&digest.recorded, &digest.counts),
+            kinds: recording::kind_table(&digest.recorded, &digest.counts).into(),
+            sources: to_page_table(recording::source_table(&digest.recorded)),
+            intervals: to_page_table(intervals::pair_table(&digest.intervals)),
+            scopes: to_page_table(intervals::scope_table(&digest.intervals)),
+            functions: to_page_table(intervals::function_table(&digest.intervals)),
+            worst: tables::worst_table(&digest.intervals, rows),
+            coincidences: coincidence::coincidence_tables(digest.intervals.coincidences.as_deref())
                 .map(Table::from)
                 .collect(),
-            cpus: drawn(occupancy::cpus(&digest.occupancy)),
-            threads: drawn(occupancy::tasks(&digest.occupancy, OccupancyRows::Both).shown(0, rows)),
-            interrupts: drawn(occupancy::interrupts(&digest.occupancy, true)),
+            cpus: to_page_table(occupancy::cpu_table(&digest.occupancy)),
+            threads: to_page_table(
+                occupancy::task_table(&digest.occupancy, OccupancyRows::Both)
+                    .with_row_limit(0, rows),
+            ),
+            interrupts: to_page_table(occupancy::interrupt_table(&digest.occupancy, true)),
         }
     }
 }
 
-fn drawn(table: crate::tables::Table) -> Option<Table> {
+fn to_page_table(table: crate::tables::Table) -> Option<Table> {
     table.unless_empty().map(Table::from)
 }
 
 /// The page's data about a recording, for its script.
 #[derive(Serialize, Default)]
-pub struct RecordingData {
+pub(crate) struct RecordingData {
     pictures: Vec<Picture>,
     /// Histograms of intervals and functions.
     intervals: Vec<Histogram>,
@@ -103,7 +112,7 @@ const MAX_CURVES: usize = 48;
 impl RecordingData {
     /// The data of the pictures of explained samples, which come first, and of the recordings of a
     /// page, each with its bundle's label.
-    pub fn of(
+    pub(crate) fn from_digests(
         explained: &[(&str, &Picture)],
         digests: &[(&str, &RecordingDigest)],
         pictures: usize,
@@ -111,20 +120,22 @@ impl RecordingData {
     ) -> RecordingData {
         let several = digests.len() > 1;
         let titled = |label: &str, title: &str| {
-            if several { format!("{label} · {}", name(title)) } else { name(title) }
+            if several { format!("{label} · {}", format_name(title)) } else { format_name(title) }
         };
         let mut data = RecordingData::default();
         data.pictures.extend(
-            explained.iter().map(|(label, picture)| picture.thinned(items).labelled(label)),
+            explained.iter().map(|(label, picture)| picture.to_thinned(items).with_label(label)),
         );
         for (label, digest) in digests {
             data.pictures.extend(
-                digest.pictures.iter().take(pictures).map(|picture| picture.thinned(items)),
+                digest.pictures.iter().take(pictures).map(|picture| picture.to_thinned(items)),
             );
-            data.intervals.extend(histograms(&digest.intervals, |title| titled(label, title)));
+            data.intervals
+                .extend(collect_histograms(&digest.intervals, |title| titled(label, title)));
             let curves = digest.intervals.values.iter().take(MAX_CURVES);
-            data.values
-                .extend(curves.map(|curve| values(curve, digest, |title| titled(label, title))));
+            data.values.extend(
+                curves.map(|curve| curve_values(curve, digest, |title| titled(label, title))),
+            );
         }
         data.intervals.truncate(MAX_CURVES);
         data.values.truncate(MAX_CURVES);
@@ -132,18 +143,21 @@ impl RecordingData {
     }
 
     /// The numbers of pictures, histograms and curves.
-    pub fn plots(&self) -> (usize, usize, usize) {
+    pub(crate) fn plot_counts(&self) -> (usize, usize, usize) {
         (self.pictures.len(), self.intervals.len(), self.values.len())
     }
 }
 
-fn histograms(intervals: &PairsDocument, titled: impl Fn(&str) -> String) -> Vec<Histogram> {
+fn collect_histograms(
+    intervals: &PairsDocument,
+    titled: impl Fn(&str) -> String,
+) -> Vec<Histogram> {
     let pairs = intervals.pairs.iter().map(|pair| (&pair.name, &pair.histogram, &pair.limit));
     let functions = intervals
         .functions
         .iter()
         .map(|function| (&function.name, &function.histogram, &function.limit));
-    let all = pairs.chain(functions).filter(|(_, histogram, _)| !histogram.is_empty());
+    let shown_histograms = pairs.chain(functions).filter(|(_, histogram, _)| !histogram.is_empty());
     let histogram = |(title, buckets, limit): (&String, &Vec<(i64, u64)>, &Option<_>)| Histogram {
         name: titled(title),
         buckets: buckets.clone(),
@@ -151,10 +165,10 @@ fn histograms(intervals: &PairsDocument, titled: impl Fn(&str) -> String) -> Vec
             .as_ref()
             .map(|limit: &punctual_bundle::intervals::LimitSummary| limit.limit.clone()),
     };
-    all.map(histogram).collect()
+    shown_histograms.map(histogram).collect()
 }
 
-fn values(
+fn curve_values(
     curve: &ValueCurve,
     digest: &RecordingDigest,
     titled: impl Fn(&str) -> String,

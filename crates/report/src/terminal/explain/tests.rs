@@ -4,7 +4,7 @@ use super::*;
 use punctual_bundle::explanation::EventSource;
 use punctual_core::event::Recorded;
 use punctual_core::{CpuSet, Event, MonotonicNs, Tid};
-use punctual_explain::explain::{LatencyInterval, StartKind, explain};
+use punctual_explain::explain::{LatencyInterval, StartKind, explain_sample};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 use punctual_testing::{events, parse_names};
@@ -56,8 +56,8 @@ fn explained(
 ) -> Explained {
     let (due, woke) = (MonotonicNs(due * 1_000), MonotonicNs(woke * 1_000));
     let late = LatencyInterval { tid: CONTROL, cpu: 0, due, woke, kind };
-    let coverage = Coverage::between(due, woke);
-    let explanation = explain(late, &events, &coverage, &Gaps::default());
+    let coverage = Coverage::from_span(due, woke);
+    let explanation = explain_sample(late, &events, &coverage, &Gaps::default());
     let (phase, series) = ("main".to_owned(), series.to_owned());
     Explained { phase, series, explanation, events, left_out: CpuSet::new() }
 }
@@ -84,7 +84,7 @@ fn shown(samples: Vec<Explained>, width: usize) -> String {
         {"id": "packet-steering", "verdict": "ok", "message": "no queue is steered", "fix": null},
     ]});
     let options = ShowOptions { width, ascii: false, ..ShowOptions::default() };
-    explanations(&all(samples), 5, &Rules::of(Some(&check)), &options)
+    show_explanations(&all(samples), 5, &Rules::from_document(Some(&check)), &options)
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn explaining_no_samples_prints_a_message() {
 #[test]
 fn colour_is_used_for_the_bar_and_names_are_escaped() {
     let options = ShowOptions { color: true, ..ShowOptions::default() };
-    let text = explanations(&all(vec![spike()]), 5, &Rules::default(), &options);
+    let text = show_explanations(&all(vec![spike()]), 5, &Rules::default(), &options);
     assert!(text.contains("\u{1b}[97;41mAAAA"), "{text:?}");
     assert!(!text.contains("\u{1b}[31m"), "{text:?}");
 }

@@ -56,7 +56,7 @@ impl EventCycles {
     pub fn new(stream: CycleStream, names: Option<&Names>) -> EventCycles {
         EventCycles {
             stream,
-            names: names.map_or_else(TaskNames::default, TaskNames::of),
+            names: names.map_or_else(TaskNames::default, TaskNames::from_names),
             observers: names.map(|names| names.observers.clone()).unwrap_or_default(),
             now: MonotonicNs(i64::MIN),
             cycles: Vec::new(),
@@ -76,7 +76,7 @@ impl EventCycles {
         let EventCycles { stream, names, cycles, moments, breaks, gaps, times, now, .. } = self;
         stream.push(event, &mut |found| match found {
             StreamResult::Cycle(mut cycle) => {
-                names.fill(&mut cycle);
+                names.fill_names(&mut cycle);
                 cycles.push(cycle);
             }
             StreamResult::Moment(mut moment) if moments.len() < MOMENTS => {
@@ -107,34 +107,34 @@ impl EventCycles {
     /// How long threads were in each state: those that have ended since the last call, and with
     /// `living` the present ones.
     pub fn take_times(&mut self, living: bool) -> Vec<(u32, ThreadTimes)> {
-        let mut all = std::mem::take(&mut self.times);
+        let mut all_times = std::mem::take(&mut self.times);
         if living {
-            all.extend(self.stream.times());
+            all_times.extend(self.stream.thread_times());
         }
-        all
+        all_times
     }
 
     /// Whether to show a polling thread that no option names: one with a real-time priority. Any
     /// load polls.
     pub(super) fn shows_poller(&self, tid: u32) -> bool {
-        self.stream.priority(tid).is_some_and(|prio| prio < MAX_RT_PRIO)
+        self.stream.thread_priority(tid).is_some_and(|prio| prio < MAX_RT_PRIO)
     }
 
     /// Sets the wait that begins the cycles of a thread.
-    pub fn select(&mut self, tid: u32, call: Option<(WaitingCall, bool)>) {
-        self.stream.select(tid, call);
+    pub fn select_wait(&mut self, tid: u32, call: Option<(WaitingCall, bool)>) {
+        self.stream.select_wait(tid, call);
     }
 
-    pub(super) fn open(&self, tid: u32) -> Option<OpenCycle> {
-        self.stream.open(tid)
+    pub(super) fn open_cycle(&self, tid: u32) -> Option<OpenCycle> {
+        self.stream.open_cycle(tid)
     }
 
-    pub(super) fn comm(&self, tid: u32) -> Option<String> {
+    pub(super) fn thread_comm(&self, tid: u32) -> Option<String> {
         self.names.comms.get(&tid).cloned().filter(|comm| !comm.is_empty())
     }
 
-    pub(super) fn facts(&self, tid: u32) -> CycleThreadFacts {
-        let prio = self.stream.priority(tid);
+    pub(super) fn thread_facts(&self, tid: u32) -> CycleThreadFacts {
+        let prio = self.stream.thread_priority(tid);
         let words = self.names.scheduling.get(&tid).cloned().or_else(|| match prio? {
             prio if prio < 0 => Some("SCHED_DEADLINE".to_owned()),
             prio if prio < MAX_RT_PRIO => {
@@ -149,14 +149,15 @@ impl EventCycles {
         }
     }
 
-    pub(super) fn shows(&self, tid: u32, inferred: &Inferred) -> bool {
+    pub(super) fn is_thread_shown(&self, tid: u32, inferred: &Inferred) -> bool {
         let comm = self.names.comms.get(&tid).map_or("", String::as_str);
         let is_kernel = KERNEL_THREADS.iter().any(|name| comm.starts_with(name));
         let is_timed = inferred.kind != CycleKind::Event || inferred.period.is_some();
-        !is_kernel && (is_timed || self.stream.priority(tid).is_some_and(|prio| prio < MAX_RT_PRIO))
+        !is_kernel
+            && (is_timed || self.stream.thread_priority(tid).is_some_and(|prio| prio < MAX_RT_PRIO))
     }
 
-    pub(super) fn take(&mut self) -> Vec<Cycle> {
+    pub(super) fn take_cycles(&mut self) -> Vec<Cycle> {
         std::mem::take(&mut self.cycles)
     }
 
@@ -180,7 +181,7 @@ struct TaskNames {
 }
 
 impl TaskNames {
-    fn of(names: &Names) -> TaskNames {
+    fn from_names(names: &Names) -> TaskNames {
         let tasks = || names.tasks.iter();
         TaskNames {
             known: tasks().map(|(tid, of)| (tid.0, task_name(of.comm.as_bytes()))).collect(),
@@ -204,7 +205,7 @@ impl TaskNames {
         *self.known.entry(tid).or_insert_with(read)
     }
 
-    fn fill(&mut self, cycle: &mut Cycle) {
+    fn fill_names(&mut self, cycle: &mut Cycle) {
         if let Some(culprit) = &mut cycle.culprit {
             culprit.name = self.of_task(culprit.tid);
         }

@@ -2,7 +2,7 @@
 
 use punctual_core::event::Group;
 use punctual_core::{Finding, Severity};
-use punctual_explain::cycles::stream::missing;
+use punctual_explain::cycles::stream::missing_properties;
 use punctual_record::StartError;
 
 const LOST: &str = "holders of locks are known by who woke alone; the time of page faults that do \
@@ -10,8 +10,8 @@ const LOST: &str = "holders of locks are known by who woke alone; the time of pa
                     are not known";
 
 /// The finding with the recorded groups; `refused`: why BPF programs failed, if they were tried.
-pub fn finding(groups: &[Group], refused: Option<&StartError>) -> Finding {
-    let not_recorded: String = missing(groups)
+pub(crate) fn tracefs_finding(groups: &[Group], refused: Option<&StartError>) -> Finding {
+    let not_recorded: String = missing_properties(groups)
         .map(|(group, what)| format!("; no {} events: {what}", group.word()))
         .collect();
     let lost = format!("{LOST}{not_recorded}");
@@ -21,7 +21,7 @@ pub fn finding(groups: &[Group], refused: Option<&StartError>) -> Finding {
     };
     let message = format!("cycles are measured through tracefs, without BPF ({refused}): {lost}");
     Finding::new("cycles-without-bpf", Severity::Warning, "attach", message)
-        .remedy_by(refused.remedy())
+        .remedy_by(refused.joined_remedy())
 }
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
             Group::Fault,
             Group::Block,
         ];
-        let requested = finding(&all, None);
+        let requested = tracefs_finding(&all, None);
         assert_eq!(requested.severity, Severity::Note);
         assert!(!requested.message.contains("events:"), "{}", requested.message);
         let refused = StartError::Backend {
@@ -47,7 +47,7 @@ mod tests {
             why: "no BTF".to_owned(),
             remedy: Some("use another kernel".to_owned()),
         };
-        let fallen_back = finding(&all[..5], Some(&refused));
+        let fallen_back = tracefs_finding(&all[..5], Some(&refused));
         assert_eq!(fallen_back.severity, Severity::Warning);
         let said = &fallen_back.message;
         assert!(
@@ -57,7 +57,7 @@ mod tests {
         );
         assert!(said.contains("no block events"), "{said}");
         assert_eq!(fallen_back.remedy.as_deref(), Some("use another kernel"));
-        let unknown = finding(&all, Some(&StartError::Request("odd".to_owned())));
+        let unknown = tracefs_finding(&all, Some(&StartError::Request("odd".to_owned())));
         assert_eq!((requested.remedy, unknown.remedy), (None, None), "nothing is known to help");
     }
 }

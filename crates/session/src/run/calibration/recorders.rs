@@ -43,16 +43,17 @@ impl Recorders {
     /// The recorders of a plan; `None` if it has none.
     pub fn of_plan(plan: &Plan) -> Option<Recorders> {
         let thread_cpus = plan.controller_cpus.clone();
-        let record = plan.record.as_ref().map(|record| RecordingWanted::of(record, &thread_cpus));
-        let all = Recorders {
+        let record =
+            plan.record.as_ref().map(|record| RecordingWanted::from_plan(record, &thread_cpus));
+        let all_recorders = Recorders {
             explain: plan.explain.clone().filter(|explain| explain.worst > 0),
-            account: accounting::accounted(plan),
+            account: accounting::accounting_request(plan),
             record: record.and_then(without_points),
             cycles: plan.measures_program(),
             thread_cpus,
             ..Recorders::default()
         };
-        all.names().next().is_some().then_some(all)
+        all_recorders.report_names().next().is_some().then_some(all_recorders)
     }
 
     /// The recorder of a recording; `None` if it has only test points.
@@ -62,36 +63,39 @@ impl Recorders {
     }
 
     /// The names in reports.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let all = [
+    pub(crate) fn report_names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let all_names = [
             (self.explain.is_some(), punctual_record::FLIGHT),
             (self.account.is_some(), punctual_record::account::NAME),
             (self.record.is_some(), punctual_record::STREAM),
             (self.cycles, punctual_record::attach::NAME),
         ];
-        all.into_iter().filter(|(is, _)| *is).map(|(_, name)| name)
+        all_names.into_iter().filter(|(is, _)| *is).map(|(_, name)| name)
     }
 
     /// Puts all of them in force, for the samples of this thread. `place` is a directory for them,
     /// used the first time.
     pub fn switch_on(&mut self, place: &Path, thread: &StandIn) -> Result<(), String> {
         if !self.on.is_paused {
-            let made = fs::create_dir(place);
-            made.map_err(|why| format!("{}: {why}", place.display()))?;
-            return self.start(place, thread).map_err(|why| why.render(false));
+            let created = fs::create_dir(place);
+            created.map_err(|why| format!("{}: {why}", place.display()))?;
+            return self.start_recorders(place, thread).map_err(|why| why.render(false));
         }
         self.on.is_paused = false;
-        self.on.flight.iter().for_each(|flight| flight.watch(vec![thread.watched()]));
-        self.on.programs.resume().map_err(|why| format!("a BPF program was not attached: {why}"))
+        self.on.flight.iter().for_each(|flight| flight.watch_series(vec![thread.watched_series()]));
+        self.on
+            .programs
+            .resume_programs()
+            .map_err(|why| format!("a BPF program was not attached: {why}"))
     }
 
-    fn start(&mut self, place: &Path, thread: &StandIn) -> Result<(), Failure> {
+    fn start_recorders(&mut self, place: &Path, thread: &StandIn) -> Result<(), Failure> {
         let on = &mut self.on;
         if let Some(explain) = &self.explain {
             let (cpus, saver) = (request::online_cpus()?, Saver::on_caller());
             let (flight, programs) =
                 Flight::start_attached(place, explain, cpus, &self.thread_cpus, &saver)?;
-            flight.watch(vec![thread.watched()]);
+            flight.watch_series(vec![thread.watched_series()]);
             on.programs.extend(programs);
             on.flight = Some(flight);
         }
@@ -99,8 +103,8 @@ impl Recorders {
             let Accounted { cpus, several_cpus, rate } = account;
             let accountant = Accountant::start(cpus, *several_cpus, *rate, Backend::Auto);
             let mut accountant = accountant.map_err(Failure::failed)?;
-            accountant.watch(thread.tid).map_err(Failure::failed)?;
-            on.programs.extend(accountant.attached());
+            accountant.watch_thread(thread.tid).map_err(Failure::failed)?;
+            on.programs.extend(accountant.attached_programs());
             on.accountant = Some(accountant);
         }
         if let Some(wanted) = &self.record {
@@ -113,7 +117,7 @@ impl Recorders {
             let cpus = request::online_cpus()?;
             let attacher = Attacher::start(&cpus, true, true).map_err(Failure::failed)?;
             attacher.watch_thread(thread.tid).map_err(Failure::failed)?;
-            on.programs.extend(attacher.attached());
+            on.programs.extend(attacher.attached_programs());
             on.attacher = Some(attacher);
         }
         Ok(())
@@ -122,11 +126,11 @@ impl Recorders {
     /// Reads the recorders, as the controller thread does.
     pub fn poll(&mut self) {
         self.on.flight.iter_mut().for_each(Flight::poll);
-        self.on.accountant.iter_mut().for_each(|accountant| accountant.drain(&mut |_| ()));
-        self.on.attacher.iter_mut().for_each(|attacher| attacher.drain(&mut |_| ()));
+        self.on.accountant.iter_mut().for_each(|accountant| accountant.drain_records(&mut |_| ()));
+        self.on.attacher.iter_mut().for_each(|attacher| attacher.drain_cycles(&mut |_| ()));
     }
 
-    pub fn programs(&self) -> &AttachedPrograms {
+    pub fn attached_programs(&self) -> &AttachedPrograms {
         &self.on.programs
     }
 
@@ -137,7 +141,7 @@ impl Recorders {
         if !by_programs {
             return self.remove(place);
         }
-        self.on.programs.pause();
+        self.on.programs.pause_programs();
         self.on.flight.iter().for_each(Flight::settle);
         self.on.is_paused = true;
         Ok(())

@@ -53,11 +53,11 @@ impl<'a> Setup<'a> {
     ) -> Option<Setup<'a>> {
         let measure = plan.phases.first()?.measures.first()?;
         let thread = measure.threads.first()?;
-        let requested = mapping::scheduling(thread.scheduling);
-        let period = measure.workload.period().filter(|period| PERIODS.contains(period));
+        let requested = mapping::to_scheduling(thread.scheduling);
+        let period = measure.workload.sample_period().filter(|period| PERIODS.contains(period));
         Some(Setup {
-            cpu: thread.cpus.first()?,
-            scheduling: if requested.deadline.is_some() { usual() } else { requested },
+            cpu: thread.cpus.first_cpu()?,
+            scheduling: if requested.deadline.is_some() { usual_scheduling() } else { requested },
             period: period.unwrap_or(PERIOD),
             lock_memory: plan.memory_lock,
             placement,
@@ -66,14 +66,14 @@ impl<'a> Setup<'a> {
     }
 
     /// On this CPU, without an experiment.
-    pub fn on(cpu: usize, directory: &'a Path) -> Setup<'a> {
+    pub fn with_cpu(cpu: usize, directory: &'a Path) -> Setup<'a> {
         let placement = &PartitionPlacement(None);
-        let (scheduling, period) = (usual(), PERIOD);
+        let (scheduling, period) = (usual_scheduling(), PERIOD);
         Setup { cpu, scheduling, period, lock_memory: true, placement, directory }
     }
 }
 
-fn usual() -> Scheduling {
+fn usual_scheduling() -> Scheduling {
     Scheduling::new(Policy::Fifo, Priority::new(PRIORITY))
 }
 
@@ -90,7 +90,7 @@ pub struct StandIn {
 
 impl StandIn {
     pub fn start(setup: &Setup<'_>) -> Result<StandIn, String> {
-        let (stop, cpus) = (Arc::<Stop>::default(), CpuSet::single(setup.cpu));
+        let (stop, cpus) = (Arc::<Stop>::default(), CpuSet::from_cpu(setup.cpu));
         let shape = SeriesShape {
             range: Nanos::from_millis(10),
             resolution: Nanos::from_micros(10),
@@ -122,8 +122,10 @@ impl StandIn {
             seed: 1,
             stop: Arc::clone(&stop),
         };
-        let waiting = workload::prepare(&config, setup.placement).map_err(|why| why.to_string())?;
-        let prepared = waiting.prepared().next().map(|of| (of.tid, of.scheduling.to_string()));
+        let waiting =
+            workload::prepare_measure(&config, setup.placement).map_err(|why| why.to_string())?;
+        let prepared =
+            waiting.prepared_threads().next().map(|of| (of.tid, of.scheduling.to_string()));
         let (running, sources) = waiting.start(LEAD);
         let (Some((tid, scheduling)), Some(source)) = (prepared, sources.into_iter().next()) else {
             return Err("the timer thread has no series".to_owned());
@@ -140,7 +142,7 @@ impl StandIn {
     }
 
     /// The series for the flight recorder, from now on.
-    pub fn watched(&self) -> WatchedSeries {
+    pub(crate) fn watched_series(&self) -> WatchedSeries {
         WatchedSeries {
             phase: NAME.to_owned(),
             series: NAME.to_owned(),
@@ -157,21 +159,21 @@ impl StandIn {
     }
 
     /// The latencies of the samples due in this interval; others since the last call are dropped.
-    pub fn take(&mut self, from: MonotonicNs, to: MonotonicNs) -> Vec<i64> {
+    pub(crate) fn take_latencies(&mut self, from: MonotonicNs, to: MonotonicNs) -> Vec<i64> {
         self.drain();
         self.collector.take_windows();
-        let mut taken = Vec::new();
+        let mut latencies = Vec::new();
         self.collector.take_samples(|samples| {
-            let within = samples.iter().filter(|sample| is_within(sample.due.ns(), from, to));
-            taken.extend(within.map(|sample| sample.latency().ns()));
+            let due_samples = samples.iter().filter(|sample| is_within(sample.due.ns(), from, to));
+            latencies.extend(due_samples.map(|sample| sample.latency().ns()));
         });
-        taken
+        latencies
     }
 
-    pub fn end(self) {
-        self.stop.ask();
+    pub fn stop(self) {
+        self.stop.request_stop();
         while !self.running.is_finished() {
-            self.running.wake();
+            self.running.wake_threads();
             std::thread::sleep(Duration::from_millis(5));
         }
         self.running.join();

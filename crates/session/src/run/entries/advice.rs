@@ -18,29 +18,33 @@ struct EntriesOfKind<'a> {
 }
 
 /// A finding for each kind that occurred, the longest in total first, and punctual's own last.
-pub fn findings(
+pub(crate) fn entry_findings(
     subject: &str,
     rows: &BTreeMap<usize, Vec<EntryRow>>,
     context: &Context<'_>,
 ) -> Vec<Finding> {
     let mut kinds: BTreeMap<EntryKind, EntriesOfKind<'_>> = BTreeMap::new();
     for (cpu, row) in rows.iter().flat_map(|(cpu, rows)| rows.iter().map(move |row| (*cpu, row))) {
-        let seen = kinds.entry(row.kind).or_default();
-        seen.entries += row.entries + row.further;
-        seen.total += row.total;
-        if seen.longest.is_none_or(|longest| row.longest > longest.longest) {
-            seen.longest = Some(row);
+        let kind_entries = kinds.entry(row.kind).or_default();
+        kind_entries.entries += row.entries + row.further;
+        kind_entries.total += row.total;
+        if kind_entries.longest.is_none_or(|longest| row.longest > longest.longest) {
+            kind_entries.longest = Some(row);
         }
-        if !seen.cpus.contains(&cpu) {
-            seen.cpus.push(cpu);
+        if !kind_entries.cpus.contains(&cpu) {
+            kind_entries.cpus.push(cpu);
         }
     }
-    let mut all: Vec<(EntryKind, EntriesOfKind<'_>)> = kinds.into_iter().collect();
-    all.sort_by_key(|(kind, seen)| (*kind == EntryKind::Observer, std::cmp::Reverse(seen.total)));
-    all.iter().filter_map(|(kind, seen)| finding(subject, *kind, seen, context)).collect()
+    let mut sorted_kinds: Vec<(EntryKind, EntriesOfKind<'_>)> = kinds.into_iter().collect();
+    sorted_kinds
+        .sort_by_key(|(kind, seen)| (*kind == EntryKind::Observer, std::cmp::Reverse(seen.total)));
+    sorted_kinds
+        .iter()
+        .filter_map(|(kind, seen)| kind_finding(subject, *kind, seen, context))
+        .collect()
 }
 
-fn finding(
+fn kind_finding(
     subject: &str,
     kind: EntryKind,
     seen: &EntriesOfKind<'_>,
@@ -50,22 +54,22 @@ fn finding(
     let cpus: CpuSet = seen.cpus.iter().copied().collect();
     let entries = match seen.entries {
         1 => "1 entry".to_owned(),
-        n => format!("{} entries", format::count(n)),
+        n => format!("{} entries", format::count_text(n)),
     };
-    let (total, worst) = (seen.total.readable(), longest.longest.readable());
+    let (total, worst) = (seen.total.to_readable(), longest.longest.to_readable());
     let words = kind.words();
     let message = format!("{words}: {entries} on CPU {cpus}, {total} in all, the longest {worst}");
     let evidence = format!("longest: {}, by {}", longest.what, longest.originator);
     let id = format!("entries-{}", kind.id());
     let severity = if kind == EntryKind::Observer { Severity::Note } else { Severity::Advice };
-    let finding = Finding::new(&id, severity, subject, message).evidence(evidence);
-    Some(finding.remedy(remedy(kind, context)))
+    let finding = Finding::new(&id, severity, subject, message).with_evidence(evidence);
+    Some(finding.with_remedy(remedy_for_kind(kind, context)))
 }
 
 /// The first violated rule of `check`, and the advice.
-fn remedy(kind: EntryKind, context: &Context<'_>) -> String {
+fn remedy_for_kind(kind: EntryKind, context: &Context<'_>) -> String {
     let violated = kind.rules().iter().find_map(|rule| {
-        let result = check::evaluate(rule, context)?;
+        let result = check::evaluate_rule(rule, context)?;
         let violated =
             result.applies && !matches!(result.verdict, RuleVerdict::Ok | RuleVerdict::Unknown);
         violated.then(|| {

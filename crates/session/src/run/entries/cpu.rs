@@ -38,7 +38,7 @@ pub struct MeasuredCpu {
 }
 
 /// Facts known at the end besides its own entries.
-pub struct EndFacts<'a> {
+pub(crate) struct EndFacts<'a> {
     pub names: &'a EntryNames,
     pub own: &'a [OwnCount],
     /// The threads of punctual.
@@ -55,26 +55,30 @@ impl MeasuredCpu {
     }
 
     /// The series of the CPU, in their order.
-    pub fn series(&self, measure: &MeasurePlan) -> [SeriesMeta; 2] {
+    pub(crate) fn series_metas(&self, measure: &MeasurePlan) -> [SeriesMeta; 2] {
         EntrySeries::ALL.map(|series| {
             let about = measure.require.iter().filter(|of| of.is_about_cpu(self.number, series));
             SeriesMeta {
-                name: format!("{}/{}", self.label, series.word()),
+                name: format!("{}/{}", self.label, series.as_str()),
                 measure: self.label.clone(),
                 workload: ENTRIES_WORKLOAD.to_owned(),
                 clock: Clock::Monotonic,
-                cpus: CpuSet::single(self.number),
+                cpus: CpuSet::from_cpu(self.number),
                 scheduling: "none: no thread measures".to_owned(),
                 real_time: true,
                 period: None,
                 tid: None,
                 requirements: about.map(|of| of.requirement.to_string()).collect(),
-                details: mapping::equivalence(measure).into_iter().collect(),
+                details: mapping::equivalence_detail(measure).into_iter().collect(),
             }
         })
     }
 
-    fn kept<'s>(&self, which: EntrySeries, series: &'s mut [SeriesRun]) -> &'s mut KeptSeries {
+    fn kept_series<'s>(
+        &self,
+        which: EntrySeries,
+        series: &'s mut [SeriesRun],
+    ) -> &'s mut KeptSeries {
         &mut series[self.place + which as usize].kept
     }
 
@@ -88,26 +92,26 @@ impl MeasuredCpu {
         self.table.push(entry);
         if !entry.further {
             let end = entry.begin + entry.own;
-            let kept = self.kept(EntrySeries::Entry, series);
-            kept.push(kept.state.data.count(), (entry.begin, end), self.number as u32, 0);
+            let kept = self.kept_series(EntrySeries::Entry, series);
+            kept.push(kept.state.data.sample_count(), (entry.begin, end), self.number as u32, 0);
         }
         let ended = self.interruptions.push(entry);
-        self.interrupted(ended, series)
+        self.add_interruption(ended, series)
     }
 
-    fn interrupted(
+    fn add_interruption(
         &mut self,
         interruption: Option<(MonotonicNs, MonotonicNs)>,
         series: &mut [SeriesRun],
     ) -> Option<Sample> {
         let (begin, end) = interruption?;
         self.away += end - begin;
-        let kept = self.kept(EntrySeries::Interruption, series);
-        Some(kept.push(kept.state.data.count(), (begin, end), self.number as u32, 0))
+        let kept = self.kept_series(EntrySeries::Interruption, series);
+        Some(kept.push(kept.state.data.sample_count(), (begin, end), self.number as u32, 0))
     }
 
     /// The CPU's line in the live view, `elapsed` after the begin and `since` the look before.
-    pub fn row(
+    pub(crate) fn update_row(
         &mut self,
         top: Option<EntryRow>,
         elapsed: Nanos,
@@ -130,42 +134,43 @@ impl MeasuredCpu {
     /// Adds the last interruption and saves everything durably. `lost` entries found no room.
     pub fn finish(&mut self, lost: u64, series: &mut [SeriesRun]) {
         let last = self.interruptions.finish();
-        self.interrupted(last, series);
+        self.add_interruption(last, series);
         for which in EntrySeries::ALL {
-            let kept = self.kept(which, series);
+            let kept = self.kept_series(which, series);
             kept.state.data.losses.dropped = lost;
             kept.finish();
         }
     }
 
     /// Describes the CPU at the end.
-    pub fn describe(
+    pub(crate) fn describe_cpu(
         &mut self,
         known: &EndFacts<'_>,
         validations: Vec<Validation>,
         series: &[SeriesRun],
     ) -> Vec<EntryRow> {
-        let rows = self.table.rows(known.names);
-        let own = known.own.iter().filter(|one| one.cpu as usize == self.number);
-        let own: Vec<&OwnCount> = own.collect();
-        let interruptions = series[self.place].kept.state.data.count();
+        let rows = self.table.to_rows(known.names);
+        let cpu_counts = known.own.iter().filter(|one| one.cpu as usize == self.number);
+        let own_counts: Vec<&OwnCount> = cpu_counts.collect();
+        let interruptions = series[self.place].kept.state.data.sample_count();
         self.notes = Notes {
             validations,
             clock_cost: Fact::NotAsked,
-            figures: self.figures(known.took, known.steal, interruptions),
-            tables: entries(&rows).into_iter().chain(own_entries(&own, known)).collect(),
+            figures: self.to_figures(known.took, known.steal, interruptions),
+            tables: entry_table(&rows).into_iter().chain(own_entries(&own_counts, known)).collect(),
             ..Notes::default()
         };
         rows
     }
 
-    fn figures(&self, took: Nanos, steal: Option<f64>, interruptions: u64) -> Vec<Figure> {
+    fn to_figures(&self, took: Nanos, steal: Option<f64>, interruptions: u64) -> Vec<Figure> {
         let table = &self.table;
         let a_second = table.entries as f64 / took.as_secs_f64().max(1e-9);
         let share = self.away.ns() as f64 / took.ns().max(1) as f64;
         let mut figures = vec![
             Figure::new("entries", "entries into the kernel", table.entries as f64, "count"),
-            Figure::new("entry-rate", "entries a second", a_second, "per-second").of(table.entries),
+            Figure::new("entry-rate", "entries a second", a_second, "per-second")
+                .with_count(table.entries),
             Figure::new("entries-idle", "of these to an idle CPU", table.idle as f64, "count"),
             Figure::new("entry-time", "time of all entries", table.total.ns() as f64, "ns"),
             Figure::new("longest-entry", "longest entry", table.longest.ns() as f64, "ns"),
@@ -175,7 +180,7 @@ impl MeasuredCpu {
                 self.away.ns() as f64,
                 "ns",
             )
-            .of(interruptions),
+            .with_count(interruptions),
             Figure::new("away-share", "share of the time", share, "ratio"),
         ];
         figures.extend(
@@ -187,8 +192,8 @@ impl MeasuredCpu {
     }
 
     /// The CPU as a measure of the bundle.
-    pub fn measure(&self) -> MeasureMeta {
-        let name = |of: EntrySeries| format!("{}/{}", self.label, of.word());
+    pub(crate) fn to_measure_meta(&self) -> MeasureMeta {
+        let name = |of: EntrySeries| format!("{}/{}", self.label, of.as_str());
         MeasureMeta {
             name: self.label.clone(),
             workload: ENTRIES_WORKLOAD.to_owned(),
@@ -199,22 +204,22 @@ impl MeasuredCpu {
     }
 }
 
-fn entries(rows: &[EntryRow]) -> Option<Table> {
+fn entry_table(rows: &[EntryRow]) -> Option<Table> {
     let row = |row: &EntryRow| {
         let number = |value: Option<u32>| value.map_or(Cell::Nothing, |n| Cell::from(u64::from(n)));
         let stack = row.stack.iter().take(FRAMES).cloned().collect::<Vec<_>>().join(" < ");
         vec![
-            Cell::from(format::plain(&row.what)),
-            Cell::from(format::plain(&row.originator)),
+            Cell::from(format::escape_unsafe(&row.what)),
+            Cell::from(format::escape_unsafe(&row.originator)),
             Cell::from(row.entries),
             Cell::from(row.longest),
             Cell::from(row.total),
             Cell::from(row.kind.id()),
-            row.through.as_ref().map_or(Cell::Nothing, |of| Cell::from(format::plain(of))),
+            row.through.as_ref().map_or(Cell::Nothing, |of| Cell::from(format::escape_unsafe(of))),
             number(row.by_cpu),
             number(row.by_tid),
             Cell::from(row.further),
-            Cell::from(format::plain(&stack)),
+            Cell::from(format::escape_unsafe(&stack)),
         ]
     };
     (!rows.is_empty()).then(|| Table {
@@ -246,8 +251,8 @@ fn own_entries(own: &[&OwnCount], known: &EndFacts<'_>) -> Option<Table> {
         let sum = sums.entry((observes, one.name, one.what)).or_default();
         *sum = (sum.0 + one.count, one.tid);
     }
-    let mut all: Vec<_> = sums.into_iter().collect();
-    all.sort_by_key(|((observes, ..), (count, _))| (*observes, std::cmp::Reverse(*count)));
+    let mut sorted_sums: Vec<_> = sums.into_iter().collect();
+    sorted_sums.sort_by_key(|((observes, ..), (count, _))| (*observes, std::cmp::Reverse(*count)));
     let row = |((observes, name, what), (count, tid)): &(CpuKey, (u64, u32))| {
         let (kind, words) = match what {
             OwnEntry::UserFault => (EntryKind::PageFault, "page fault in user mode".to_owned()),
@@ -260,15 +265,15 @@ fn own_entries(own: &[&OwnCount], known: &EndFacts<'_>) -> Option<Table> {
         vec![
             Cell::from(words),
             Cell::from(match observes {
-                true => format!("punctual itself ({})", format::plain(&name.to_string())),
-                false => format::plain(&name.to_string()),
+                true => format!("punctual itself ({})", format::escape_unsafe(&name.to_string())),
+                false => format::escape_unsafe(&name.to_string()),
             }),
             Cell::from(*count),
             Cell::from(kind.id()),
             Cell::from(u64::from(*tid)),
         ]
     };
-    (!all.is_empty()).then(|| Table {
+    (!sorted_sums.is_empty()).then(|| Table {
         name: "own-entries".to_owned(),
         title: "what the tasks on the CPU did themselves".to_owned(),
         columns: vec![
@@ -278,7 +283,7 @@ fn own_entries(own: &[&OwnCount], known: &EndFacts<'_>) -> Option<Table> {
             Column::new("kind", ""),
             Column::new("thread", "id"),
         ],
-        rows: all.iter().take(ROWS).map(row).collect(),
+        rows: sorted_sums.iter().take(ROWS).map(row).collect(),
     })
 }
 
@@ -296,7 +301,7 @@ mod tests {
     /// Each of its two series gets its own samples and requirements.
     #[test]
     fn kernel_entries_and_requirements_are_assigned_to_their_series() {
-        let number = online_cpus().expect("CPUs").first().expect("a CPU");
+        let number = online_cpus().expect("CPUs").first_cpu().expect("a CPU");
         let text = format!(
             "[[measure]]\nkind = \"entries\"\ncpus = \"{number}\"\nequivalence = \
              [\"median:10%\"]\nrequire = [\"max < 50us\", \"entries < 10\", \
@@ -308,7 +313,7 @@ mod tests {
         let label = measure.threads[0].name.clone();
         assert_eq!(label, format!("entries/cpu{number}"));
         let mut cpu = MeasuredCpu::new(number, label.clone(), 1);
-        let metas = cpu.series(measure);
+        let metas = cpu.series_metas(measure);
         assert_eq!(metas[0].requirements, ["max < 50us"]);
         assert_eq!(metas[1].requirements, ["count < 10", "p99 < 20us"]);
         assert!(metas.iter().all(|meta| meta.measure == label && meta.details.len() == 1));
@@ -323,9 +328,9 @@ mod tests {
         let mut series: Vec<SeriesRun> = (0..)
             .zip(all)
             .map(|(place, meta)| {
-                let files = writer.series(0, place, &meta, 10).expect("its files");
+                let files = writer.begin_series(0, place, &meta, 10).expect("its files");
                 let files = SeriesFiles::new(files, &Saver::on_caller());
-                SeriesRun::new(mapping::shape(measure), meta, files)
+                SeriesRun::new(mapping::series_shape(measure), meta, files)
             })
             .collect();
         assert_eq!(cpu.push(&entry(number as u16, 1, 3), &mut series), None);
@@ -335,13 +340,13 @@ mod tests {
         let [timer, interruption, own] = &series[..] else { panic!("three") };
         let data = |of: &SeriesRun| {
             let data = &of.kept.state.data;
-            (data.count(), data.max, data.losses.dropped)
+            (data.sample_count(), data.max, data.losses.dropped)
         };
         assert_eq!(data(timer), (0, None, 0));
         assert_eq!(data(interruption), (2, Some(Nanos::from_millis(5)), 7));
         assert_eq!(data(own), (2, Some(Nanos::from_millis(5)), 7));
         assert_eq!(cpu.interruptions_of(&series), format!("{label}/interruption"));
         let names: Vec<_> = series[1..].iter().map(|of| of.kept.meta.name.clone()).collect();
-        assert_eq!(cpu.measure().series, names);
+        assert_eq!(cpu.to_measure_meta().series, names);
     }
 }

@@ -26,7 +26,7 @@ struct OfflineCpus {
 
 impl Offline {
     /// Notes which of the chosen CPUs are online at this instant.
-    pub fn look(&mut self, chosen: &CpuSet, online: &CpuSet, at: MonotonicNs) {
+    pub(crate) fn note_online(&mut self, chosen: &CpuSet, online: &CpuSet, at: MonotonicNs) {
         for cpu in chosen.iter() {
             if online.contains(cpu) {
                 if let Some(seen) = self.cpus.get_mut(&cpu) {
@@ -34,13 +34,13 @@ impl Offline {
                 }
                 continue;
             }
-            let seen = self.cpus.entry(cpu).or_default();
-            let goes_on = seen.now || seen.windows.len() >= KEPT_OFFLINE_TIMES;
-            match seen.windows.last_mut() {
+            let offline_times = self.cpus.entry(cpu).or_default();
+            let goes_on = offline_times.now || offline_times.windows.len() >= KEPT_OFFLINE_TIMES;
+            match offline_times.windows.last_mut() {
                 Some(last) if goes_on => last.1 = at,
-                _ => seen.windows.push((at, at)),
+                _ => offline_times.windows.push((at, at)),
             }
-            seen.now = true;
+            offline_times.now = true;
         }
     }
 
@@ -56,26 +56,26 @@ impl Offline {
     }
 
     /// How long a CPU was offline, as far as looks show.
-    pub fn time(&self, cpu: usize) -> Nanos {
+    pub(crate) fn offline_time(&self, cpu: usize) -> Nanos {
         let windows = self.cpus.get(&cpu).map_or(&[][..], |seen| &seen.windows);
         windows.iter().fold(Nanos::ZERO, |sum, (from, to)| sum + (*to - *from))
     }
 
     /// Findings about time that the figures do not contain. `tick`: the time between two looks.
-    pub fn findings(&self, phase: &str, tick: Nanos) -> Vec<Finding> {
+    pub(crate) fn offline_findings(&self, phase: &str, tick: Nanos) -> Vec<Finding> {
         let finding = |(cpu, seen): (&usize, &OfflineCpus)| {
-            let (times, least) = (seen.windows.len() as u64, self.time(*cpu));
-            let most = least + tick * 2 * times as i64;
+            let (times, least) = (seen.windows.len() as u64, self.offline_time(*cpu));
+            let upper_bound = least + tick * 2 * times as i64;
             let message = format!(
                 "CPU {cpu} was offline {}, for {} to {}: its figures are of the rest of the time",
-                format::counted(times, "time"),
-                least.readable(),
-                most.readable()
+                format::count_with_noun(times, "time"),
+                least.to_readable(),
+                upper_bound.to_readable()
             );
             let finding = Finding::new("cpu-offline", Severity::Warning, phase, message);
-            finding.evidence(format!(
+            finding.with_evidence(format!(
                 "records that reach across that time and are not entries: {}",
-                format::count(seen.left_out)
+                format::count_text(seen.left_out)
             ))
         };
         self.cpus.iter().map(finding).collect()
@@ -124,7 +124,7 @@ pub mod tests {
         let (chosen, mut offline) = (cpus("0-1"), Offline::default());
         for ms in (0..3_000).step_by(50) {
             let online = if (1_020..1_750).contains(&ms) { "0" } else { "0-1" };
-            offline.look(&chosen, &cpus(online), at(ms));
+            offline.note_online(&chosen, &cpus(online), at(ms));
         }
         offline
     }
@@ -142,9 +142,9 @@ pub mod tests {
         ] {
             assert!(offline.is_entry(&one), "{one:?}");
         }
-        assert_eq!(offline.time(1), Nanos::from_millis(650));
-        assert_eq!(offline.time(0), Nanos::ZERO);
-        let findings = offline.findings("attach", Nanos::from_millis(50));
+        assert_eq!(offline.offline_time(1), Nanos::from_millis(650));
+        assert_eq!(offline.offline_time(0), Nanos::ZERO);
+        let findings = offline.offline_findings("attach", Nanos::from_millis(50));
         let [finding] = &findings[..] else { panic!("{findings:?}") };
         assert_eq!(
             finding.message,
@@ -159,10 +159,10 @@ pub mod tests {
     fn cpus_that_stay_online_cause_no_finding() {
         let (chosen, mut offline) = (cpus("0-1"), Offline::default());
         for ms in 0..100 {
-            offline.look(&chosen, &chosen, at(ms));
+            offline.note_online(&chosen, &chosen, at(ms));
         }
         assert!(offline.is_entry(&entry(1, 0, 90)));
-        assert_eq!(offline.findings("attach", Nanos::MILLI), []);
+        assert_eq!(offline.offline_findings("attach", Nanos::MILLI), []);
     }
 
     #[test]
@@ -170,9 +170,9 @@ pub mod tests {
         let (chosen, mut offline) = (cpus("1"), Offline::default());
         for ms in 0..8 {
             let online = if ms % 4 < 2 { "1" } else { "0" };
-            offline.look(&chosen, &cpus(online), at(ms));
+            offline.note_online(&chosen, &cpus(online), at(ms));
         }
-        assert_eq!(offline.time(1), Nanos::from_millis(2));
+        assert_eq!(offline.offline_time(1), Nanos::from_millis(2));
         assert!(!offline.is_entry(&entry(1, 1, 4)) && offline.is_entry(&entry(1, 4, 5)));
     }
 }

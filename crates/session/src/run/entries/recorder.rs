@@ -30,8 +30,8 @@ struct TracepointEntries {
 struct NamedTasks<'t>(&'t TracedEntries);
 
 impl TaskProperties for NamedTasks<'_> {
-    fn name(&self, tid: u32) -> TaskComm {
-        self.0.name(tid)
+    fn task_name(&self, tid: u32) -> TaskComm {
+        self.0.task_name(tid)
     }
     fn is_kernel(&self, tid: u32) -> bool {
         self.0.is_kernel(tid)
@@ -41,9 +41,11 @@ impl TaskProperties for NamedTasks<'_> {
 impl TracepointEntries {
     fn catch_up(&mut self) {
         let TracepointEntries { events, stream, ended } = self;
-        let taken = events.take();
+        let new_events = events.take_events();
         let tasks = NamedTasks(events);
-        taken.iter().for_each(|event| stream.push(event, &tasks, &mut |entry| ended.push(entry)));
+        new_events
+            .iter()
+            .for_each(|event| stream.push(event, &tasks, &mut |entry| ended.push(entry)));
     }
 }
 
@@ -86,7 +88,7 @@ impl EntriesRecorder {
     }
 
     /// The limits of this recorder, with reasons.
-    pub fn findings(&mut self) -> &mut Vec<Finding> {
+    pub(crate) fn findings_mut(&mut self) -> &mut Vec<Finding> {
         &mut self.findings
     }
 
@@ -100,7 +102,7 @@ impl EntriesRecorder {
     /// Hands over the entries that have ended.
     pub fn drain(&mut self, take: &mut dyn FnMut(Entry)) {
         match &mut self.source {
-            EntriesSource::Bpf(bpf) => bpf.drain(take),
+            EntriesSource::Bpf(bpf) => bpf.drain_entries(take),
             EntriesSource::Tracefs(traced) => {
                 traced.catch_up();
                 traced.ended.drain(..).for_each(take);
@@ -109,19 +111,19 @@ impl EntriesRecorder {
     }
 
     /// Entries of a CPU that found no room; or events from which entries are made.
-    pub fn lost(&self, cpu: usize) -> u64 {
+    pub fn lost_entries(&self, cpu: usize) -> u64 {
         match &self.source {
-            EntriesSource::Bpf(bpf) => bpf.lost(cpu),
-            EntriesSource::Tracefs(traced) => traced.stream.lost(cpu),
+            EntriesSource::Bpf(bpf) => bpf.lost_entries(cpu),
+            EntriesSource::Tracefs(traced) => traced.stream.lost_events(cpu),
         }
     }
 
     /// Events that the kernel did not show to the BPF programs, or that found no room.
-    pub fn unseen(&self, chosen: &CpuSet) -> u64 {
+    pub(crate) fn unseen_events(&self, chosen: &CpuSet) -> u64 {
         match &self.source {
-            EntriesSource::Bpf(bpf) => bpf.unseen(),
+            EntriesSource::Bpf(bpf) => bpf.missed_events(),
             EntriesSource::Tracefs(traced) => {
-                chosen.iter().map(|cpu| traced.stream.lost(cpu)).sum()
+                chosen.iter().map(|cpu| traced.stream.lost_events(cpu)).sum()
             }
         }
     }
@@ -130,39 +132,39 @@ impl EntriesRecorder {
     /// no room are reported for each CPU.
     pub(crate) fn not_seen(&self, phase: &str) -> Vec<Finding> {
         match &self.source {
-            EntriesSource::Bpf(bpf) => events_not_seen(phase, 0, bpf.unseen(), 0),
+            EntriesSource::Bpf(bpf) => events_not_seen(phase, 0, bpf.missed_events(), 0),
             EntriesSource::Tracefs(_) => Vec::new(),
         }
     }
 
     /// ns and runs of all BPF programs so far; `None` if not counted, or without programs.
-    pub fn cost(&mut self) -> Option<(u64, u64)> {
+    pub(crate) fn program_cost(&mut self) -> Option<(u64, u64)> {
         match &mut self.source {
-            EntriesSource::Bpf(bpf) => bpf.cost(),
+            EntriesSource::Bpf(bpf) => bpf.take_run_time(),
             EntriesSource::Tracefs(_) => None,
         }
     }
 
     /// The addresses of a kernel stack, the innermost first.
-    pub fn stack(&self, number: u32) -> Vec<u64> {
+    pub fn kernel_stack(&self, number: u32) -> Vec<u64> {
         match &self.source {
-            EntriesSource::Bpf(bpf) => bpf.stack(number),
+            EntriesSource::Bpf(bpf) => bpf.stack_addresses(number),
             EntriesSource::Tracefs(_) => Vec::new(),
         }
     }
 
     /// The counts of a CPU.
-    pub fn counts(&self, cpu: usize) -> Option<EntryCounts> {
+    pub(crate) fn entry_counts(&self, cpu: usize) -> Option<EntryCounts> {
         match &self.source {
-            EntriesSource::Bpf(bpf) => bpf.counts(cpu),
-            EntriesSource::Tracefs(traced) => Some(traced.stream.counts(cpu)),
+            EntriesSource::Bpf(bpf) => bpf.cpu_counts(cpu),
+            EntriesSource::Tracefs(traced) => Some(traced.stream.cpu_counts(cpu)),
         }
     }
 
     /// The entries of tasks on the chosen CPUs by themselves.
-    pub fn own(&self) -> Vec<OwnCount> {
+    pub fn own_counts(&self) -> Vec<OwnCount> {
         match &self.source {
-            EntriesSource::Bpf(bpf) => bpf.own(),
+            EntriesSource::Bpf(bpf) => bpf.own_counts(),
             EntriesSource::Tracefs(traced) => traced.stream.own_counts(),
         }
     }
@@ -193,5 +195,6 @@ fn without_bpf(refused: Option<&StartError>) -> Finding {
         return Finding::new("entries-without-bpf", Severity::Note, "", message);
     };
     let message = format!("entries are measured through tracefs, without BPF ({refused}): {LOST}");
-    Finding::new("entries-without-bpf", Severity::Warning, "", message).remedy_by(refused.remedy())
+    Finding::new("entries-without-bpf", Severity::Warning, "", message)
+        .remedy_by(refused.joined_remedy())
 }

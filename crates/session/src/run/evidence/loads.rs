@@ -52,7 +52,7 @@ impl LoadWatch {
         }
     }
 
-    pub fn started(&mut self, pid: i32, now: MonotonicNs) {
+    pub fn on_start(&mut self, pid: i32, now: MonotonicNs) {
         // The load was not late before its first start: a seed, or its own delay, held it.
         if self.evidence.ended.is_none() && self.since.is_none() {
             self.due_from = now;
@@ -62,7 +62,7 @@ impl LoadWatch {
         self.evidence.done = false;
     }
 
-    pub fn ended(&mut self, how: &str, success: bool, then: LoadExitAction, now: MonotonicNs) {
+    pub fn on_exit(&mut self, how: &str, success: bool, then: LoadExitAction, now: MonotonicNs) {
         self.add_alive(now);
         self.pid = None;
         self.evidence.done = success && then != LoadExitAction::Respawn;
@@ -83,7 +83,7 @@ impl LoadWatch {
         if since.is_some_and(|since| since < CLOSE) {
             return;
         }
-        let Ok(tree) = progress::tree(files, pid) else { return };
+        let Ok(tree) = progress::process_tree(files, pid) else { return };
         let (mut time, mut switches, mut bytes) = (Nanos::ZERO, 0u64, 0u64);
         let mut worked = false;
         self.last.retain(|pid, _| tree.contains(pid));
@@ -129,7 +129,7 @@ impl LoadWatch {
             self.evidence.due = Nanos::ZERO;
         }
         self.evidence.progress = match self.pid {
-            Some(pid) => whole(files, pid),
+            Some(pid) => tree_progress(files, pid),
             None => Fact::NotAsked,
         };
         self.add_alive(now);
@@ -137,20 +137,20 @@ impl LoadWatch {
     }
 }
 
-fn whole(files: &Root, pid: i32) -> Fact<LoadProgress> {
-    let tree = match progress::tree(files, pid) {
+fn tree_progress(files: &Root, pid: i32) -> Fact<LoadProgress> {
+    let tree = match progress::process_tree(files, pid) {
         Ok(tree) => tree,
         Err(why) => return Fact::Unavailable(why),
     };
-    let mut all = LoadProgress::default();
+    let mut total_progress = LoadProgress::default();
     for done in tree.into_iter().filter_map(|pid| progress::of_process(files, pid)) {
-        all.cpu_time += done.cpu_time;
-        all.switches = all.switches.saturating_add(done.switches);
-        all.io_bytes = all.io_bytes.saturating_add(done.io_bytes);
-        all.processes += 1;
+        total_progress.cpu_time += done.cpu_time;
+        total_progress.switches = total_progress.switches.saturating_add(done.switches);
+        total_progress.io_bytes = total_progress.io_bytes.saturating_add(done.io_bytes);
+        total_progress.processes += 1;
     }
-    match all.processes {
+    match total_progress.processes {
         0 => Fact::Unavailable("/proc hides its processes from this user".to_owned()),
-        _ => Fact::Known(all),
+        _ => Fact::Known(total_progress),
     }
 }

@@ -24,7 +24,7 @@ pub struct Announcement {
 
 impl Announcement {
     /// Announces that this process measures on these CPUs from now on.
-    pub fn of(cpus: CpuSet) -> Announcement {
+    pub fn from_cpus(cpus: CpuSet) -> Announcement {
         let me = std::process::id();
         let names: Vec<String> = match cpus.to_string() {
             list if list.len() <= LIST => vec![list],
@@ -47,7 +47,7 @@ impl Announcement {
     pub fn poll(&mut self, files: &Root) {
         match files.read(SOCKETS) {
             Ok(text) => {
-                let new = on_cpus(&observers::others(&text), &self.cpus);
+                let new = on_cpus(&observers::other_claims(&text), &self.cpus);
                 let is_new = |other: &OtherMeasurement| !self.found.contains(other);
                 let new: Vec<OtherMeasurement> = new.into_iter().filter(is_new).collect();
                 self.found.extend(new);
@@ -56,7 +56,7 @@ impl Announcement {
         }
     }
 
-    pub fn found(self) -> Fact<Vec<OtherMeasurement>> {
+    pub(crate) fn into_measurements(self) -> Fact<Vec<OtherMeasurement>> {
         match self.trouble {
             Some(why) if self.found.is_empty() => Fact::Unavailable(why),
             _ => Fact::Known(self.found),
@@ -66,11 +66,11 @@ impl Announcement {
 
 /// Those that measure on any of these CPUs.
 fn on_cpus(claims: &[Claim<'_>], cpus: &CpuSet) -> Vec<OtherMeasurement> {
-    let of = |claim: &Claim<'_>| {
+    let overlapping_claim = |claim: &Claim<'_>| {
         let cpus = claim.cpus.parse::<CpuSet>().ok()?.intersection(cpus);
         (!cpus.is_empty()).then_some(OtherMeasurement { pid: claim.pid, cpus })
     };
-    claims.iter().filter_map(of).collect()
+    claims.iter().filter_map(overlapping_claim).collect()
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
                     00010000 0001 01 126 /run/x\n0000000000000000: 00000002 00000000 00000000 \
                     0002 01 127 @punctual/measures/x/\n";
         let cpus: CpuSet = "1-3".parse().unwrap();
-        let claims: Vec<Claim<'_>> = observers::claims(text).collect();
+        let claims: Vec<Claim<'_>> = observers::parse_claims(text).collect();
         let found = on_cpus(&claims, &cpus);
         let found: Vec<_> = found.iter().map(|o| (o.pid, o.cpus.to_string())).collect();
         assert_eq!(found, [(41, "1".to_owned()), (42, "2".to_owned()), (43, "1".to_owned())]);
@@ -95,11 +95,11 @@ mod tests {
 
     #[test]
     fn announced_cpus_are_visible_in_proc() {
-        let cpu = CpuSet::single(1_000);
-        let held = Announcement::of(cpu.clone());
+        let cpu = CpuSet::from_cpu(1_000);
+        let held = Announcement::from_cpus(cpu.clone());
         let is_seen = || {
-            let text = Root::system().read(SOCKETS).unwrap();
-            let claims: Vec<Claim<'_>> = observers::claims(&text).collect();
+            let text = Root::from_system().read(SOCKETS).unwrap();
+            let claims: Vec<Claim<'_>> = observers::parse_claims(&text).collect();
             on_cpus(&claims, &cpu).iter().any(|other| other.pid == std::process::id())
         };
         assert!(is_seen());

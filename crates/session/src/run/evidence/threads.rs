@@ -27,11 +27,11 @@ pub(crate) fn watch_of(
     order: &MeasureConfig,
     prepared: &[&PreparedThread],
 ) -> Vec<ThreadWatch> {
-    let due = due(measure, order);
+    let due = expected_samples(measure, order);
     let watch = |(number, prepared): (usize, &&PreparedThread)| {
         let planned = measure.threads.get(number);
-        let asked =
-            planned.map_or(prepared.scheduling, |planned| mapping::scheduling(planned.scheduling));
+        let asked_scheduling = planned
+            .map_or(prepared.scheduling, |planned| mapping::to_scheduling(planned.scheduling));
         let read = |asked: String| ReadBack { asked, times: 0, other: None, after: Fact::NotAsked };
         let series = order
             .series
@@ -42,9 +42,9 @@ pub(crate) fn watch_of(
         let evidence = ThreadEvidence {
             tid: prepared.tid,
             series: series.collect(),
-            scheduling: read(asked.to_string()),
+            scheduling: read(asked_scheduling.to_string()),
             refused: prepared.refused.as_ref().map(ToString::to_string),
-            affinity: match asked.deadline {
+            affinity: match asked_scheduling.deadline {
                 Some(_) => Fact::NotAsked,
                 None => Fact::Known(read(prepared.cpus.to_string())),
             },
@@ -61,13 +61,13 @@ pub(crate) fn watch_of(
 
 /// The expected number of samples of a timer series, given its thread's start delay; other kinds
 /// take samples when they can.
-fn due<'a>(
+fn expected_samples<'a>(
     measure: &'a MeasurePlan,
     order: &MeasureConfig,
 ) -> Option<impl Fn(Nanos) -> u64 + Copy + use<'a>> {
     let period = order.series.first()?.shape.period.filter(|period| period.ns() > 0)?;
-    let known = matches!(measure.length, Length::Duration(_) | Length::Samples(_));
-    known.then_some(move |_offset: Nanos| match measure.length {
+    let is_known = matches!(measure.length, Length::Duration(_) | Length::Samples(_));
+    is_known.then_some(move |_offset: Nanos| match measure.length {
         // Each thread measures for the whole duration from its own first expiry on.
         Length::Duration(span) => (span.ns() / period.ns()).max(0) as u64,
         Length::Samples(samples) => samples,
@@ -77,7 +77,7 @@ fn due<'a>(
 
 impl ThreadWatch {
     /// Whether this watches this thread of this measure.
-    pub fn is(&self, measure: usize, number: usize) -> bool {
+    pub fn is_of_thread(&self, measure: usize, number: usize) -> bool {
         (self.measure, self.number) == (measure, number)
     }
 
@@ -90,17 +90,17 @@ impl ThreadWatch {
         if self.has_ended(measures) {
             return;
         }
-        let scheduling = attributes::scheduling(self.evidence.tid);
-        let affinity = attributes::affinity(self.evidence.tid);
+        let scheduling = attributes::read_scheduling(self.evidence.tid);
+        let affinity = attributes::read_affinity(self.evidence.tid);
         // The thread's id may be reused by now.
         if self.has_ended(measures) {
             return;
         }
         let in_force = self.in_force;
-        note(&mut self.evidence.scheduling, at, scheduling, |now| *now == in_force);
+        note_reading(&mut self.evidence.scheduling, at, scheduling, |now| *now == in_force);
         if let Fact::Known(read) = &mut self.evidence.affinity {
             let cpus = &self.cpus;
-            note(read, at, affinity, |now| now == cpus);
+            note_reading(read, at, affinity, |now| now == cpus);
         }
     }
 
@@ -115,12 +115,12 @@ impl ThreadWatch {
     /// those granted instead must have stayed.
     pub(crate) fn after_end(&mut self, after: &AfterEnd) {
         let Ok((scheduling, cpus)) = after else {
-            let why = || {
+            let unavailable = || {
                 Fact::Unavailable(after.as_ref().err().map_or(String::new(), ToString::to_string))
             };
-            self.evidence.scheduling.after = why();
+            self.evidence.scheduling.after = unavailable();
             if let Fact::Known(read) = &mut self.evidence.affinity {
-                read.after = why();
+                read.after = unavailable();
             }
             return;
         };
@@ -135,7 +135,7 @@ impl ThreadWatch {
     }
 }
 
-fn note<T: std::fmt::Display>(
+fn note_reading<T: std::fmt::Display>(
     read: &mut ReadBack,
     at: Nanos,
     now: io::Result<T>,

@@ -23,22 +23,24 @@ pub struct ThrottlingCounters {
 
 impl ThrottlingCounters {
     /// Called before the threads with these ids measure.
-    pub fn begin(files: &Root, tids: impl Iterator<Item = i32>) -> ThrottlingCounters {
-        let mut paths: Vec<String> = tids.flat_map(|tid| cgroups(files, tid)).collect();
+    pub fn start(files: &Root, tids: impl Iterator<Item = i32>) -> ThrottlingCounters {
+        let mut paths: Vec<String> = tids.flat_map(|tid| limiting_cgroups(files, tid)).collect();
         paths.sort();
         paths.dedup();
-        let counters =
-            paths.into_iter().filter_map(|path| count(files, &path).map(|n| (path, n))).collect();
+        let counters = paths
+            .into_iter()
+            .filter_map(|path| throttle_count(files, &path).map(|n| (path, n)))
+            .collect();
         let log = File::options().read(true).custom_flags(NON_BLOCKING).open("/dev/kmsg").ok();
         let log = log.and_then(|mut log| log.seek(SeekFrom::End(0)).ok().map(|_| log));
         ThrottlingCounters { counters, log }
     }
 
     /// The slowdowns since then, in sentences.
-    pub fn end(self, files: &Root) -> Fact<Vec<String>> {
+    pub(crate) fn into_slowdowns(self, files: &Root) -> Fact<Vec<String>> {
         let mut found = Vec::new();
         for (path, before) in &self.counters {
-            let times = count(files, path).unwrap_or(*before).saturating_sub(*before);
+            let times = throttle_count(files, path).unwrap_or(*before).saturating_sub(*before);
             if times > 0 {
                 found.push(format!("throttled {times} times ({path})"));
             }
@@ -55,7 +57,7 @@ impl ThrottlingCounters {
 
 /// The statistics of the cgroups that limit a thread, up to the root
 /// (Documentation/admin-guide/cgroup-v2.rst; v1: cpu.cfs_quota_us).
-fn cgroups(files: &Root, tid: i32) -> Vec<String> {
+fn limiting_cgroups(files: &Root, tid: i32) -> Vec<String> {
     let text = files.read(&format!("/proc/{tid}/cgroup")).unwrap_or_default();
     let mut paths = Vec::new();
     for line in text.lines() {
@@ -80,7 +82,7 @@ fn cgroups(files: &Root, tid: i32) -> Vec<String> {
 }
 
 /// `nr_throttled` of a cgroup.
-fn count(files: &Root, path: &str) -> Option<u64> {
+fn throttle_count(files: &Root, path: &str) -> Option<u64> {
     let text = files.read_trimmed(path).ok()?;
     text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?.trim().parse().ok()
 }

@@ -11,9 +11,9 @@ use punctual_core::{Account, MAIN_PARTS, Nanos, SeriesData};
 /// Name, help, and the value for a thread, if it has one.
 type ThreadMetric = (&'static str, &'static str, fn(&CycleThread) -> Option<u64>);
 
-pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String {
+pub fn format_program(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String {
     let threads: Vec<&CycleThread> =
-        cycles.threads().filter(|thread| thread.label().is_some()).collect();
+        cycles.seen_threads().filter(|thread| thread.label().is_some()).collect();
     let labels = |thread: &CycleThread| -> Vec<Label<'static>> {
         vec![
             ("program", program.to_owned()),
@@ -21,7 +21,7 @@ pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String
             ("tid", thread.tid.to_string()),
         ]
     };
-    let mut all = Exposition::default();
+    let mut exposition = Exposition::default();
     for (kind, name, what) in [
         (
             SeriesKind::Response,
@@ -34,14 +34,19 @@ pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String
             "Time from the release of a cycle to the return of the wait",
         ),
     ] {
-        let data = threads
-            .iter()
-            .filter_map(|&thread| Some((labels(thread), &thread.series(kind)?.kept.state.data)));
+        let data = threads.iter().filter_map(|&thread| {
+            Some((labels(thread), &thread.series_of_kind(kind)?.kept.state.data))
+        });
         let data: Vec<(Vec<Label<'_>>, &SeriesData)> = data.collect();
-        all.histograms(&format!("{name}_seconds"), &format!("{what}."), &data);
-        let worst = data.into_iter().filter_map(|(labels, data)| Some((labels, data.longest()?)));
+        exposition.add_histograms(&format!("{name}_seconds"), &format!("{what}."), &data);
+        let worst =
+            data.into_iter().filter_map(|(labels, data)| Some((labels, data.longest_latency()?)));
         let worst: Vec<(Vec<Label<'_>>, Nanos)> = worst.collect();
-        all.time_gauges(&format!("{name}_worst_seconds"), &format!("{what}: the longest."), &worst);
+        exposition.time_gauges(
+            &format!("{name}_worst_seconds"),
+            &format!("{what}: the longest."),
+            &worst,
+        );
     }
     let counters: [ThreadMetric; 4] = [
         ("punctual_cycles", "Cycles that were measured.", |of| Some(of.cycles)),
@@ -52,17 +57,21 @@ pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String
             "punctual_overruns",
             "Releases that passed while the previous cycle was still \
                                running.",
-            |of| Some(of.overruns()),
+            |of| Some(of.overrun_count()),
         ),
-        ("punctual_deadlines_missed", "Cycles longer than the deadline.", CycleThread::missed),
+        (
+            "punctual_deadlines_missed",
+            "Cycles longer than the deadline.",
+            CycleThread::missed_deadlines,
+        ),
     ];
     for (name, help, value) in counters {
         let values = threads.iter().filter_map(|thread| Some((labels(thread), value(thread)?)));
-        all.counters(name, help, &values.collect::<Vec<_>>());
+        exposition.add_counters(name, help, &values.collect::<Vec<_>>());
     }
     let causes: Vec<(Vec<Label<'_>>, Nanos)> = threads
         .iter()
-        .filter_map(|thread| Some((thread, thread.series(SeriesKind::Response)?)))
+        .filter_map(|thread| Some((thread, thread.series_of_kind(SeriesKind::Response)?)))
         .flat_map(|(thread, series)| {
             by_cause(series).map(|(cause, time)| {
                 let cause = ("cause", cause.to_owned());
@@ -70,16 +79,20 @@ pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String
             })
         })
         .collect();
-    all.time_counters("punctual_response_cause_seconds", "Response times by cause.", &causes);
+    exposition.time_counters(
+        "punctual_response_cause_seconds",
+        "Response times by cause.",
+        &causes,
+    );
     let of_all = |value: u64| [(vec![("program", program.to_owned())], value)];
     let help = "Records of cycles that found no room in the kernel's buffers.";
-    all.counters("punctual_records_lost", help, &of_all(cycles.lost()));
+    exposition.add_counters("punctual_records_lost", help, &of_all(cycles.lost_records()));
     let help = "Events that the kernel did not show to the BPF programs.";
-    all.counters("punctual_events_unseen", help, &of_all(cycles.unseen()));
+    exposition.add_counters("punctual_events_unseen", help, &of_all(cycles.unseen_events()));
     if let Some(verdict) = verdict {
-        all.verdict(&[("program", program.to_owned())], verdict);
+        exposition.add_verdict(&[("program", program.to_owned())], verdict);
     }
-    all.finish()
+    exposition.finish()
 }
 
 /// The time of each cause over all cycles.

@@ -28,7 +28,7 @@ impl Controller<'_, '_, '_> {
         let prepared = EntriesRun::prepare(measure, &context);
         let (entries, findings) = prepared.map_err(PhaseError::Missing)?;
         self.run.findings.extend(findings);
-        for meta in entries.series(measure) {
+        for meta in entries.series_metas(measure) {
             self.add_series(current, measure, meta)?;
         }
         current.entries.push(entries);
@@ -48,7 +48,7 @@ impl Controller<'_, '_, '_> {
     pub(super) fn stop_entries(&mut self, current: &mut PhaseRun) {
         let PhaseRun { entries, series, .. } = current;
         for of in entries {
-            let environment = self.run.writer.document::<Environment>("environment");
+            let environment = self.run.writer.read_document::<Environment>("environment");
             self.run.findings.extend(of.finish(environment.ok().flatten(), series));
         }
     }

@@ -22,7 +22,7 @@ impl Controller<'_, '_, '_> {
         program: &ProgramPlan,
         place: usize,
     ) -> Result<ProgramRun, String> {
-        let environment = self.run.writer.document::<Environment>("environment");
+        let environment = self.run.writer.read_document::<Environment>("environment");
         let environment = environment.ok().flatten();
         let context = ProgramContext {
             phase: &self.phase.name,
@@ -51,8 +51,9 @@ impl Controller<'_, '_, '_> {
         for program in &mut current.programs {
             program.start(self.run.guard.as_mut())?;
         }
-        let until = clock::monotonic() + LOAD_START;
-        while current.programs.iter().any(ProgramRun::is_awaited) && clock::monotonic() < until {
+        let until = clock::monotonic_now() + LOAD_START;
+        while current.programs.iter().any(ProgramRun::is_awaited) && clock::monotonic_now() < until
+        {
             std::thread::sleep(POLL_INTERVAL);
             self.load_events(&mut current.programs)?;
         }
@@ -73,14 +74,17 @@ impl Controller<'_, '_, '_> {
             begun |= drained.begun;
         }
         self.has_begun |= begun;
-        let now = clock::monotonic();
+        let now = clock::monotonic_now();
         if self.has_begun && now >= self.next_measures && !self.run.saver.is_behind() {
             // All of them: with hundreds of threads that takes long.
             current.meta.measures.truncate(self.planned_measures().len());
-            current.meta.measures.extend(current.programs.iter().flat_map(ProgramRun::measures));
+            current
+                .meta
+                .measures
+                .extend(current.programs.iter().flat_map(ProgramRun::measure_metas));
             // A file that cannot be written is reported at the end of the phase.
-            let (place, meta) = (self.run.writer.phase(self.index), current.meta.clone());
-            self.run.saver.put(0, move || drop(place.write(&meta)));
+            let (place, meta) = (self.run.writer.phase_place(self.index), current.meta.clone());
+            self.run.saver.put_job(0, move || drop(place.write(&meta)));
             (self.has_begun, self.next_measures) = (false, now + CHECKPOINT);
         }
         above
@@ -97,7 +101,7 @@ impl Controller<'_, '_, '_> {
 
     /// Waits until they have ended, or their time for it is over.
     pub(super) fn wait_for_programs(&mut self, current: &mut PhaseRun) {
-        let now = clock::monotonic;
+        let now = clock::monotonic_now;
         let waits = |program: &ProgramRun| program.end_deadline().is_some_and(|at| now() < at);
         while current.programs.iter().any(waits) && self.load_events(&mut current.programs).is_ok()
         {
@@ -114,20 +118,20 @@ impl Controller<'_, '_, '_> {
     /// Lists the measures of the bundle: instead of a program its threads, if any, and instead of
     /// entries their CPUs.
     pub(super) fn list_measures(&self, current: &mut PhaseRun) {
-        let own = std::mem::take(&mut current.meta.measures);
+        let own_measures = std::mem::take(&mut current.meta.measures);
         if self.planned_measures().is_empty() {
             current.meta.measures =
-                current.programs.iter().flat_map(ProgramRun::measures).collect();
+                current.programs.iter().flat_map(ProgramRun::measure_metas).collect();
             return;
         }
         let (mut programs, mut entries) = (current.programs.iter(), current.entries.iter());
-        for (planned, meta) in self.phase.measures.iter().zip(own) {
+        for (planned, meta) in self.phase.measures.iter().zip(own_measures) {
             let parts: Vec<MeasureMeta> = match &planned.workload {
                 Workload::Program(_) => {
-                    programs.next().into_iter().flat_map(ProgramRun::measures).collect()
+                    programs.next().into_iter().flat_map(ProgramRun::measure_metas).collect()
                 }
                 Workload::Entries(_) => {
-                    entries.next().into_iter().flat_map(EntriesRun::measures).collect()
+                    entries.next().into_iter().flat_map(EntriesRun::measure_metas).collect()
                 }
                 _ => Vec::new(),
             };
@@ -147,14 +151,15 @@ impl Controller<'_, '_, '_> {
     ) -> T {
         let threads = self.phase.measures.iter();
         let threads = threads.filter(|measure| !matches!(measure.workload, Workload::Program(_)));
-        let mut taken: Vec<String> = threads.map(|measure| measure.name.clone()).collect();
-        let others = current.programs.iter().enumerate().filter(|(other, _)| *other != number);
-        taken.extend(others.flat_map(|(_, program)| program.cycles.labels()));
+        let mut taken_names: Vec<String> = threads.map(|measure| measure.name.clone()).collect();
+        let other_programs =
+            current.programs.iter().enumerate().filter(|(other, _)| *other != number);
+        taken_names.extend(other_programs.flat_map(|(_, program)| program.cycles.thread_labels()));
         let mut place = SeriesPlace {
-            phase: self.run.writer.phase(self.index),
+            phase: self.run.writer.phase_place(self.index),
             saver: &self.run.saver,
             next: &mut self.next_series,
-            taken: &taken,
+            taken: &taken_names,
             keep: self.run.plan.keep_samples,
             forever: self.run.plan.forever,
         };

@@ -25,7 +25,7 @@ impl ThreadTimes {
         let schedstat = files.read("/proc/thread-self/schedstat").unwrap_or_default();
         let waited = schedstat.split_ascii_whitespace().nth(1).and_then(|ns| ns.parse().ok());
         ThreadTimes {
-            now: clock::monotonic(),
+            now: clock::monotonic_now(),
             ran: clock::thread_time(),
             waited: waited.map(Nanos),
         }
@@ -47,7 +47,7 @@ pub(super) enum RoundPart {
 }
 
 impl RoundPart {
-    fn name(self) -> &'static str {
+    fn to_phrase(self) -> &'static str {
         match self {
             RoundPart::Samples => "while it read samples",
             RoundPart::Companions => "while it served recorders, metrics and loads",
@@ -81,9 +81,9 @@ impl Punctuality {
             Length::Duration(span) => Some(span),
             Length::Samples(_) | Length::UntilInterrupted => None,
         });
-        let all: Option<Vec<Nanos>> = lengths.collect();
-        let asked = all.and_then(|all| all.into_iter().chain(phase.duration).max());
-        let evidence = ControllerEvidence { asked, ..ControllerEvidence::default() };
+        let all_lengths: Option<Vec<Nanos>> = lengths.collect();
+        let asked_span = all_lengths.and_then(|all| all.into_iter().chain(phase.duration).max());
+        let evidence = ControllerEvidence { asked: asked_span, ..ControllerEvidence::default() };
         Punctuality { tick, evidence, ..Punctuality::default() }
     }
 
@@ -99,7 +99,7 @@ impl Punctuality {
         }
         if delay > self.evidence.longest {
             self.evidence.longest = delay;
-            self.evidence.place = slowest.map(|(_, part)| part.name().to_owned());
+            self.evidence.place = slowest.map(|(_, part)| part.to_phrase().to_owned());
         }
         self.evidence.delayed += delay;
         self.evidence.blocked += blocked.min(delay);
@@ -124,7 +124,7 @@ impl Punctuality {
         }
     }
 
-    pub fn evidence(&self) -> ControllerEvidence {
+    pub(crate) fn to_evidence(&self) -> ControllerEvidence {
         self.evidence.clone()
     }
 }
@@ -150,7 +150,8 @@ mod tests {
         }
         // The thread has the CPU for all of this round.
         own.begin_round(times(6_000, 2_000, None));
-        let ControllerEvidence { lasted, delayed, longest, waited, blocked, .. } = own.evidence();
+        let ControllerEvidence { lasted, delayed, longest, waited, blocked, .. } =
+            own.to_evidence();
         let spans = [lasted, delayed, longest, blocked].map(|span| span.ns() / 1_000_000);
         assert_eq!((spans, waited), ([6_000, 2_400 + 910, 2_400, 0], None));
     }
@@ -163,18 +164,18 @@ mod tests {
         // 8 s in a call, during which it ran for 5 ms more and waited for 5 ms.
         own.begin_part(RoundPart::Pause, times(8_015, 10, Some(5)));
         own.begin_round(times(8_115, 10, Some(5)));
-        let place = own.evidence().place;
+        let place = own.to_evidence().place;
         // 2 s on a run queue, after the pause.
         own.begin_part(RoundPart::Pause, times(8_116, 11, Some(5)));
         own.begin_round(times(10_216, 11, Some(2_005)));
         // 1 s of sleep more than requested: it was stopped.
         own.begin_part(RoundPart::Pause, times(10_217, 12, Some(2_005)));
         own.begin_round(times(11_317, 12, Some(2_005)));
-        let ControllerEvidence { delayed, waited, blocked, .. } = own.evidence();
+        let ControllerEvidence { delayed, waited, blocked, .. } = own.to_evidence();
         let spans = [delayed, waited.expect("counted"), blocked].map(|span| span.ns() / 1_000_000);
         assert_eq!(spans, [8_005 + 2_000 + 1_000, 2_005, 8_000]);
         assert_eq!(place.as_deref(), Some("while it drew the view"));
-        assert_eq!(own.evidence().place, place, "that of the longest");
+        assert_eq!(own.to_evidence().place, place, "that of the longest");
     }
 
     #[test]
@@ -183,7 +184,7 @@ mod tests {
         own.begin_round(times(0, 0, None));
         own.begin_part(RoundPart::Pause, times(20, 20, None));
         own.begin_round(times(3_120, 20, None));
-        let evidence = own.evidence();
+        let evidence = own.to_evidence();
         assert_eq!(evidence.place.as_deref(), Some("in the pause between two rounds"));
         assert_eq!((evidence.waited, evidence.blocked), (None, Nanos::ZERO));
     }

@@ -28,13 +28,13 @@ fn measured(pid: i32, ran: Nanos) -> ProgramRun {
     };
     ProgramRun {
         name: "loop".to_owned(),
-        cycles: testing::cycles(),
+        cycles: testing::empty_cycles(),
         is_attached: false,
         nothing_found: None,
         command: None,
         source: ProcessSource::Command { number: 0, spec: Box::new(spec), pid: Some(pid) },
         length: Some(LENGTH),
-        began: Some(MonotonicNs(clock::monotonic().ns() - ran.ns())),
+        began: Some(MonotonicNs(clock::monotonic_now().ns() - ran.ns())),
         ended: None,
         end_requested: None,
         reached_end: false,
@@ -88,7 +88,7 @@ fn an_end_that_was_asked_for_is_no_failure() {
         }
         assert_eq!(report_end(&mut run, &mut child), how, "{script}");
         assert_eq!(run.failed_end(), None, "{script}");
-        let evidence = run.evidence();
+        let evidence = run.to_evidence();
         assert_eq!((evidence.ended, evidence.has_end), (None, true), "{script}");
         assert_eq!(run.end_deadline(), None, "{script}: it is not waited for");
     }
@@ -108,11 +108,11 @@ fn an_end_before_that_is_the_programs_own() {
         let mut run = measured(child.id() as i32, ran);
         report_end(&mut run, &mut child);
         // The rest of its group, which the guard ends.
-        let _ = children::send(-(child.id() as i32), libc::SIGKILL);
+        let _ = children::send_signal(-(child.id() as i32), libc::SIGKILL);
         run.terminate();
         let end = run.failed_end().unwrap_or_else(|| panic!("{script}: no failure"));
         assert_eq!((end.how, end.is_early()), (how, ran == early), "{script}");
-        assert!(run.evidence().ended.is_some(), "{script}");
+        assert!(run.to_evidence().ended.is_some(), "{script}");
     }
 }
 

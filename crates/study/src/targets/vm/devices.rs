@@ -17,19 +17,19 @@ pub fn add(vm: &VmPlan, place: &Path, guest: &mut Guest) -> Result<String, LabEr
     let mut script = String::new();
     for device in &vm.devices {
         script += &match device {
-            Device::Edu => edu(guest),
-            Device::Parport => parport(guest),
+            Device::Edu => add_edu(guest),
+            Device::Parport => add_parport(guest),
             Device::Storage if vm.accel == Acceleration::VirtualTime => {
                 storage_in_memory(place, guest)?
             }
-            Device::Storage => storage(place, guest)?,
+            Device::Storage => add_storage(place, guest)?,
         };
     }
     Ok(script)
 }
 
 /// A description of the device.
-pub fn title(device: Device, accel: Acceleration) -> &'static str {
+pub(crate) fn device_title(device: Device, accel: Acceleration) -> &'static str {
     match device {
         Device::Edu => "QEMU's edu, bound to uio_pci_generic at /dev/uio0",
         Device::Parport => "QEMU's parallel port at /dev/parport0",
@@ -41,20 +41,20 @@ pub fn title(device: Device, accel: Acceleration) -> &'static str {
 }
 
 /// The ids of hw/misc/edu.c in QEMU.
-fn edu(guest: &mut Guest) -> String {
+fn add_edu(guest: &mut Guest) -> String {
     guest.qemu_args.extend(["-device".to_owned(), "edu".to_owned()]);
     guest.modules.push("uio_pci_generic".to_owned());
     "echo 1234 11e8 >/sys/bus/pci/drivers/uio_pci_generic/new_id || exit 1\n".to_owned()
 }
 
 /// Adds a parallel port. Its arguments are among those that `lab::exact` accepts.
-fn parport(guest: &mut Guest) -> String {
+fn add_parport(guest: &mut Guest) -> String {
     guest.qemu_args.extend(PARPORT.map(str::to_owned));
     guest.modules.extend(["parport_pc".to_owned(), "ppdev".to_owned()]);
     "[ -e /dev/parport0 ] || exit 1\n".to_owned()
 }
 
-fn storage(place: &Path, guest: &mut Guest) -> Result<String, LabError> {
+fn add_storage(place: &Path, guest: &mut Guest) -> Result<String, LabError> {
     let image = std::path::absolute(place.join("storage.img"));
     let image =
         image.map_err(|source| LabError::Io { action: "find", path: place.to_owned(), source })?;
@@ -77,7 +77,7 @@ fn storage(place: &Path, guest: &mut Guest) -> Result<String, LabError> {
 fn storage_in_memory(place: &Path, guest: &mut Guest) -> Result<String, LabError> {
     let image = place.join("storage.img");
     disk::ext4_image(&image, MEMORY_DISK_BYTES)?;
-    guest.files.push(GuestFile::copy(image, IMAGE)?);
+    guest.files.push(GuestFile::from_host_file(image, IMAGE)?);
     guest.modules.extend(["brd".to_owned(), "ext4".to_owned()]);
     let mount = "mkdir -p /mnt/storage && mount -t ext4 /dev/ram0 /mnt/storage || { dmesg | tail \
                  -n 5 >&2; exit 1; }\n";

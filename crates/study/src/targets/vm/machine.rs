@@ -1,7 +1,7 @@
 //! Converts a plan to a guest of the lab, and describes it afterwards.
 
 use super::super::remote::RemoteRun;
-use super::super::timebase;
+use super::super::timebase_of_accel;
 use super::{devices, programs};
 use crate::exact;
 use punctual_bundle::{KernelEvidence, RanOn};
@@ -41,7 +41,7 @@ pub struct ReadyMachine {
 
 impl ReadyMachine {
     /// The machine of a plan, with all its contents. Files needed at run time are put into `place`.
-    pub fn of(
+    pub fn from_plan(
         vm: &VmPlan,
         plan: &Plan,
         remote: &RemoteRun,
@@ -51,8 +51,8 @@ impl ReadyMachine {
             Architecture::X86_64 => Arch::Amd64,
             Architecture::Aarch64 => Arch::Arm64,
         };
-        let (kernel, title) = kernel(vm, arch).map_err(|why| Failure::of_lab(&why))?;
-        let binary = programs::punctual(vm)?;
+        let (kernel, title) = find_kernel(vm, arch).map_err(|why| Failure::of_lab(&why))?;
+        let binary = programs::find_punctual(vm)?;
         let loads: Vec<PathBuf> = programs::of_plan(plan).into_iter().collect();
         let directories =
             loads.iter().filter_map(|program| program.parent()).map(Path::to_string_lossy);
@@ -67,9 +67,10 @@ impl ReadyMachine {
             source: FileSource::Bytes(remote.asked.bytes.clone()),
             mode: 0o644,
         }];
-        guest.drivers = drivers(&vm.drivers, &guest.kernel).map_err(|why| Failure::of_lab(&why))?;
+        guest.drivers =
+            load_drivers(&vm.drivers, &guest.kernel).map_err(|why| Failure::of_lab(&why))?;
         let devices = devices::add(vm, place, &mut guest).map_err(|why| Failure::of_lab(&why))?;
-        guest.job = Job::Script(script(remote, &path, &devices));
+        guest.job = Job::Script(guest_script(remote, &path, &devices));
         guest.cmdline_extra = vm.cmdline.clone();
         guest.board = match vm.machine {
             Board::Raspi3b => punctual_lab::GuestBoard::Raspi3b,
@@ -99,24 +100,23 @@ impl ReadyMachine {
             ("CPUs".to_owned(), vm.cpus.to_string()),
             ("memory".to_owned(), vm.memory.to_string()),
         ];
-        let devices = vm
-            .devices
-            .iter()
-            .map(|device| ("device".to_owned(), devices::title(*device, vm.accel).to_owned()));
+        let devices = vm.devices.iter().map(|device| {
+            ("device".to_owned(), devices::device_title(*device, vm.accel).to_owned())
+        });
         let drivers = guest.drivers.iter().map(|(name, _)| ("driver".to_owned(), name.clone()));
         let facts = facts.into_iter().chain(devices).chain(drivers).collect();
         Ok(ReadyMachine { guest, accel: vm.accel, title, facts })
     }
 
     /// Runs the guest; its results are put below `place`, with `exact` also the plugin's output.
-    pub fn run(
+    pub fn run_guest(
         &self,
         place: &Path,
         exact: bool,
         watch: &mut dyn FnMut(punctual_lab::GuestProgress) -> GuestControl,
     ) -> Result<GuestResult, LabError> {
         if exact {
-            return exact::run(&self.guest, place, watch);
+            return exact::run_under_plugin(&self.guest, place, watch);
         }
         let guest = Guest { results_to: Some(place.to_owned()), ..self.guest.clone() };
         guest.run_watched(watch)
@@ -128,10 +128,15 @@ impl ReadyMachine {
         result: &GuestResult,
         environment: Option<&Environment>,
     ) -> KernelEvidence {
-        let preemption = environment.and_then(|environment| environment.kernel.preemption.known());
+        let preemption =
+            environment.and_then(|environment| environment.kernel.preemption.known_value());
         KernelEvidence {
             // A kernel given by its path has no requested version.
-            release: self.guest.kernel.release().filter(|_| self.guest.kernel.version.is_some()),
+            release: self
+                .guest
+                .kernel
+                .kernel_release()
+                .filter(|_| self.guest.kernel.version.is_some()),
             booted: result.release.clone(),
             preemption: asked_preemption(&self.guest.cmdline_extra).map(str::to_owned),
             preemption_in_force: preemption.map(|known| preemption_word(known.model)),
@@ -158,7 +163,8 @@ impl ReadyMachine {
             .clone()
             .unwrap_or_else(|| "unknown: it ended before it reported this".to_owned());
         let mut facts = vec![("kernel".to_owned(), format!("{release}{version}"))];
-        let preemption = environment.and_then(|environment| environment.kernel.preemption.known());
+        let preemption =
+            environment.and_then(|environment| environment.kernel.preemption.known_value());
         facts.extend(preemption.map(|known| {
             ("preemption".to_owned(), format!("{} ({})", known.model, known.evidence))
         }));
@@ -172,8 +178,12 @@ impl ReadyMachine {
         };
         facts.push(("time".to_owned(), time.to_owned()));
         let board = (self.guest.board == punctual_lab::GuestBoard::Raspi3b).then_some(RASPI);
-        let limits =
-            timebase(self.accel).limit().into_iter().chain(board).map(str::to_owned).collect();
+        let limits = timebase_of_accel(self.accel)
+            .full_meaning()
+            .into_iter()
+            .chain(board)
+            .map(str::to_owned)
+            .collect();
         RanOn {
             kind: "vm".to_owned(),
             name: self.title.clone(),
@@ -203,7 +213,10 @@ pub(crate) fn preemption_word(model: PreemptionModel) -> String {
 }
 
 /// Modules as given, or built for the kernel from their source.
-fn drivers(paths: &[PathBuf], kernel: &BootKernel) -> Result<Vec<(String, Vec<u8>)>, LabError> {
+fn load_drivers(
+    paths: &[PathBuf],
+    kernel: &BootKernel,
+) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     let one = |path: &PathBuf| {
         require_exists(path, path.is_file(), "driver")?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -214,8 +227,8 @@ fn drivers(paths: &[PathBuf], kernel: &BootKernel) -> Result<Vec<(String, Vec<u8
                 (Some("c"), Some(directory)) => kernel.build_module(directory, &name)?,
                 (Some("ko"), _) => std::fs::read(path).map_err(failed)?,
                 _ => {
-                    let why = "a driver is a module (.ko) or its source (.c)".to_owned();
-                    return Err(LabError::Malformed { path: path.clone(), why });
+                    let message = "a driver is a module (.ko) or its source (.c)".to_owned();
+                    return Err(LabError::Malformed { path: path.clone(), why: message });
                 }
             };
         Ok((name, content))
@@ -224,9 +237,9 @@ fn drivers(paths: &[PathBuf], kernel: &BootKernel) -> Result<Vec<(String, Vec<u8
 }
 
 /// The virtual machine of a kernel's name, with the settings of `--target vm:`.
-pub fn named(kernel: &str) -> Result<VmPlan, Failure> {
+pub(crate) fn plan_for_kernel(kernel: &str) -> Result<VmPlan, Failure> {
     let word = format!("vm:{kernel}");
-    let target = punctual_plan::target(
+    let target = punctual_plan::read_target(
         Path::new("--kernel"),
         &[],
         &punctual_plan::LoadOptions::default(),
@@ -239,7 +252,7 @@ pub fn named(kernel: &str) -> Result<VmPlan, Failure> {
 }
 
 /// The requested kernel, and the machine's name derived from it.
-pub fn kernel(vm: &VmPlan, arch: Arch) -> Result<(BootKernel, String), LabError> {
+pub(crate) fn find_kernel(vm: &VmPlan, arch: Arch) -> Result<(BootKernel, String), LabError> {
     let (kernel, name) = match &vm.kernel {
         KernelChoice::Named(name) => (BootKernel::by_name(name, arch)?, name.clone()),
         KernelChoice::Image { image, modules } => {
@@ -247,10 +260,13 @@ pub fn kernel(vm: &VmPlan, arch: Arch) -> Result<(BootKernel, String), LabError>
             modules.iter().try_for_each(|dir| {
                 require_exists(dir, dir.is_dir(), "directory of kernel modules")
             })?;
-            (BootKernel::at(image, modules.clone(), arch), image.to_string_lossy().into_owned())
+            (
+                BootKernel::from_image(image, modules.clone(), arch),
+                image.to_string_lossy().into_owned(),
+            )
         }
     };
-    Ok((kernel, format!("the kernel {name}, {}", timebase(vm.accel).name())))
+    Ok((kernel, format!("the kernel {name}, {}", timebase_of_accel(vm.accel).target_suffix())))
 }
 
 fn require_exists(path: &Path, is: bool, what: &str) -> Result<(), LabError> {
@@ -258,7 +274,7 @@ fn require_exists(path: &Path, is: bool, what: &str) -> Result<(), LabError> {
     is.then_some(()).ok_or_else(missing)
 }
 
-fn script(remote: &RemoteRun, path: &[String], devices: &str) -> String {
+fn guest_script(remote: &RemoteRun, path: &[String], devices: &str) -> String {
     let mut words = vec![
         "/usr/bin/punctual".to_owned(),
         "run".to_owned(),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// punctual for the machine: the named one, the running one if it has that architecture, or one
 /// built beside it.
-pub fn punctual(vm: &VmPlan) -> Result<PathBuf, Failure> {
+pub(crate) fn find_punctual(vm: &VmPlan) -> Result<PathBuf, Failure> {
     if let Some(named) = &vm.binary {
         // The program gets the same path in the machine, so the path must be a plain one.
         return match named.canonicalize() {
@@ -19,14 +19,14 @@ pub fn punctual(vm: &VmPlan) -> Result<PathBuf, Failure> {
             ))),
         };
     }
-    let (here, there) = (std::env::consts::ARCH, architecture(vm.arch));
-    let own = std::env::current_exe()
+    let (here, there) = (std::env::consts::ARCH, architecture_name(vm.arch));
+    let own_program = std::env::current_exe()
         .map_err(|why| Failure::failed(format!("cannot find punctual itself: {why}")))?;
     if here == there {
-        return Ok(own);
+        return Ok(own_program);
     }
     let target = format!("target/{there}-unknown-linux-musl/release/punctual");
-    let above = own.ancestors().skip(1).map(|dir| dir.join(&target));
+    let above = own_program.ancestors().skip(1).map(|dir| dir.join(&target));
     let found = above
         .chain([PathBuf::from(&target)])
         .find(|path| path.is_file())
@@ -41,7 +41,7 @@ pub fn punctual(vm: &VmPlan) -> Result<PathBuf, Failure> {
 }
 
 /// The name of the architecture in Rust's targets.
-pub fn architecture(arch: Architecture) -> &'static str {
+pub(crate) fn architecture_name(arch: Architecture) -> &'static str {
     match arch {
         Architecture::X86_64 => "x86_64",
         Architecture::Aarch64 => "aarch64",

@@ -37,23 +37,23 @@ impl VmProgress {
         VmProgress { messages, planned, repeats, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, MachineState> {
+    fn lock_state(&self) -> MutexGuard<'_, MachineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shows a step before a machine runs.
-    pub fn say(&self, step: &str) {
-        self.show(&mut self.state(), step);
+    pub(crate) fn announce_step(&self, step: &str) {
+        self.show_state(&mut self.lock_state(), step);
     }
 
     /// Updates the state of a repeat's machine, shows all of them, and returns the user's request.
-    pub fn look(
+    pub(crate) fn update_machine(
         &self,
         repeat: u32,
         seen: punctual_lab::GuestProgress,
         interrupts: &SignalRequests,
     ) -> GuestControl {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if interrupts.end_requested() && state.asked.is_none() {
             state.asked = Some(Instant::now());
         }
@@ -62,8 +62,8 @@ impl VmProgress {
             None => state.seen.push((repeat, seen.phase)),
         }
         state.began.get_or_insert_with(Instant::now);
-        let step = self.step(&state);
-        self.show(&mut state, &step);
+        let step = self.format_step(&state);
+        self.show_state(&mut state, &step);
         match state.asked {
             None => GuestControl::GoOn,
             // Nothing has been measured yet.
@@ -74,13 +74,13 @@ impl VmProgress {
     }
 
     /// Ends the machine of a repeat.
-    pub fn ended(&self, repeat: u32) {
-        let mut state = self.state();
+    pub(crate) fn on_machine_end(&self, repeat: u32) {
+        let mut state = self.lock_state();
         state.seen.retain(|(known, _)| *known != repeat);
         state.over += 1;
     }
 
-    fn step(&self, state: &MachineState) -> String {
+    fn format_step(&self, state: &MachineState) -> String {
         let planned =
             self.planned.map(|time| format!(" (about {time} of guest time)")).unwrap_or_default();
         let word = |phase: GuestPhase| match phase {
@@ -105,7 +105,7 @@ impl VmProgress {
         }
     }
 
-    fn show(&self, state: &mut MachineState, step: &str) {
+    fn show_state(&self, state: &mut MachineState, step: &str) {
         let now = Instant::now();
         let in_place = self.messages.line_width().is_some();
         let fresh = |at: &Instant| !in_place || now.duration_since(*at) < EVERY;
@@ -118,12 +118,12 @@ impl VmProgress {
             .unwrap_or_default();
         match in_place {
             true => self.messages.replace_line(&format!("virtual machine: {step}{since}")),
-            false => self.messages.progress(&format!("virtual machine: {step}")),
+            false => self.messages.show_progress(&format!("virtual machine: {step}")),
         }
         state.shown = Some((step.to_owned(), now));
     }
 
-    pub fn end(&self) {
+    pub(crate) fn clear_line(&self) {
         self.messages.replace_line("");
     }
 }

@@ -4,7 +4,7 @@ use punctual_lab::{GuestOutcome, GuestPhase, GuestResult};
 use punctual_plan::{Acceleration, KernelChoice, VmPlan};
 
 /// Why the guest did not reach its end; none if its command ended by itself.
-pub fn trouble(result: &GuestResult) -> Option<String> {
+pub(crate) fn guest_trouble(result: &GuestResult) -> Option<String> {
     match (&result.outcome, result.exit_status) {
         (GuestOutcome::Finished, Some(0..=4)) => None,
         (GuestOutcome::Finished, Some(status)) if status > 128 => {
@@ -18,7 +18,7 @@ pub fn trouble(result: &GuestResult) -> Option<String> {
 }
 
 /// The remedy, where the end and the request show one.
-pub fn remedy(outcome: &GuestOutcome, vm: &VmPlan) -> Option<&'static str> {
+pub(crate) fn trouble_remedy(outcome: &GuestOutcome, vm: &VmPlan) -> Option<&'static str> {
     let has_not_booted = matches!(
         outcome,
         GuestOutcome::Silent { .. }
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn remedies_for_guest_failures_fit_the_outcome_and_kernel() {
         let vm = |kernel: KernelChoice, accel| {
-            let named = crate::targets::vm::named("6.1").expect("a kernel's name");
+            let named = crate::targets::vm::plan_for_kernel("6.1").expect("a kernel's name");
             VmPlan { kernel, accel, ..named }
         };
         let image = |modules: Option<&str>| KernelChoice::Image {
@@ -91,7 +91,7 @@ mod tests {
             (GuestOutcome::Finished, image(None), virtual_time, None),
         ];
         for (outcome, kernel, accel, part) in cases {
-            let remedy = remedy(&outcome, &vm(kernel.clone(), accel));
+            let remedy = trouble_remedy(&outcome, &vm(kernel.clone(), accel));
             let fits = match part {
                 Some(part) => remedy.is_some_and(|remedy| remedy.contains(part)),
                 None => remedy.is_none(),

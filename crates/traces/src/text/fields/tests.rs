@@ -4,8 +4,8 @@ use punctual_core::event::EventKind;
 use punctual_testing::events;
 
 fn of(name: &str, rest: &str) -> Option<EventKind> {
-    let meaning = Meaning::of(None, name).unwrap();
-    meaning.event(&read(meaning, rest.as_bytes(), &mut Decoder::default()))
+    let meaning = Meaning::from_tracepoint(None, name).unwrap();
+    meaning.to_event(&read(meaning, rest.as_bytes(), &mut Decoder::default()))
 }
 
 /// The event of a text.
@@ -45,10 +45,10 @@ fn switches_and_wake_ups_are_parsed_in_every_form() {
 #[test]
 fn events_written_by_latency_tracers_are_parsed() {
     let (meaning, values) = of_tracer(b"    0:120:R ==> [001]  1234: 19:S two words").unwrap();
-    assert_eq!(meaning.event(&values), kind("switch R -> 1234/19"));
+    assert_eq!(meaning.to_event(&values), kind("switch R -> 1234/19"));
     assert_eq!(values.texts[4], b"two words");
     let (meaning, values) = of_tracer(b"0:120:R   + [003]  1234: 19:R a").unwrap();
-    assert_eq!(meaning.event(&values), kind("wakeup 1234/19 cpu3"));
+    assert_eq!(meaning.to_event(&values), kind("wakeup 1234/19 cpu3"));
     assert!(of_tracer(b"0:120:R --> [003]  1234: 19:R a").is_some());
 }
 
@@ -83,13 +83,13 @@ fn functions_without_an_address_get_a_number_by_name() {
     let mut decoder = Decoder::default();
     let mut function = |rest: &str| {
         let values = read(Meaning::WorkStart, rest.as_bytes(), &mut decoder);
-        Meaning::WorkStart.event(&values)
+        Meaning::WorkStart.to_event(&values)
     };
     let first = function("work struct 00000000a: function vmstat_update");
     assert_ne!(first, None);
     assert_ne!(function("work struct 00000000a: function wb_workfn"), first);
     assert_eq!(function("work struct 00000000b: function vmstat_update"), first);
-    let symbols = decoder.names().symbols;
+    let symbols = decoder.collect_names().symbols;
     assert!(symbols.values().any(|name| name == "vmstat_update"));
 }
 

@@ -40,12 +40,18 @@ impl LiveColumns {
         let [overruns, p99, lost] = [take(FIGURE), take(FIGURE), take(FIGURE)];
         let name = name + left.min(longest - name);
         left -= left.min(longest - SHORT_NAME.min(longest));
-        let more = left.min(MOST_BARS - FEWEST_BARS) / DECADES * DECADES;
-        LiveColumns { name, p99, overruns, lost, bars: if bars > 0 { bars + more } else { 0 } }
+        let extra_bars = left.min(MOST_BARS - FEWEST_BARS) / DECADES * DECADES;
+        LiveColumns {
+            name,
+            p99,
+            overruns,
+            lost,
+            bars: if bars > 0 { bars + extra_bars } else { 0 },
+        }
     }
 
     /// The words above names, figures and bars.
-    pub fn head(&self) -> (&'static str, Vec<&'static str>, String) {
+    pub fn head_words(&self) -> (&'static str, Vec<&'static str>, String) {
         let what = if self.name < 13 { "in µs" } else { "latency in µs" };
         let figures = [
             ("min", true),
@@ -58,12 +64,12 @@ impl LiveColumns {
         ];
         let figures =
             figures.into_iter().filter(|(_, there)| *there).map(|(word, _)| word).collect();
-        (what, figures, scale(self.bars))
+        (what, figures, format_scale(self.bars))
     }
 }
 
 /// The scale `1µs····10µs···` over the bars; empty without bars.
-fn scale(width: usize) -> String {
+fn format_scale(width: usize) -> String {
     let decade = width / DECADES;
     let labels = LABELS.iter().filter(|_| decade > 0);
     labels.map(|label| format!("{label:·<decade$}")).collect()
@@ -71,7 +77,7 @@ fn scale(width: usize) -> String {
 
 /// Counts by latency, both on a logarithmic scale: a single outlier is as visible as a million
 /// short latencies.
-pub fn bars(series: &KeptSeries, width: usize) -> String {
+pub fn draw_bars(series: &KeptSeries, width: usize) -> String {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     if width == 0 {
         return String::new();
@@ -99,7 +105,7 @@ mod tests {
         for width in 0..250 {
             for longest in [0, 1, 10, 16, 17, 35, 64, 100_000] {
                 let columns = LiveColumns::for_width(width, longest);
-                let (_, figures, scale) = columns.head();
+                let (_, figures, scale) = columns.head_words();
                 let bars = scale.chars().count();
                 assert_eq!(bars, columns.bars);
                 let needed = columns.name
