@@ -21,7 +21,7 @@ pub struct Screened {
 
 impl EffectEstimate {
     /// As a factor with its 95 % interval. `p_adjusted` is for all tests together.
-    pub(crate) fn to_factor(&self, p_adjusted: f64) -> EffectFactor {
+    pub(crate) fn to_factor(self, p_adjusted: f64) -> EffectFactor {
         EffectFactor {
             ratio: self.effect.exp(),
             interval: self.confidence_interval(0.05).map(f64::exp),
