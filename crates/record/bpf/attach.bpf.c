@@ -532,6 +532,7 @@ INLINE bool ends_cycle(struct attached *t, const struct call *call, struct pt_re
 #elif defined(TARGET_aarch64)
 	return !of->ip || is_at_place(t, regs->pc, regs->sp);
 #else
+	(void)regs;
 	return true;
 #endif
 }

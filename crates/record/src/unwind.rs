@@ -38,19 +38,19 @@ pub(crate) struct Unwinder {}
 impl Unwinder {
     pub(crate) const IS_AVAILABLE: bool = false;
 
-    pub fn unwind(&mut self, copy: &StackCopy) -> UserStack {
+    pub(crate) fn unwind_stack(&mut self, copy: &StackCopy) -> UserStack {
         UserStack { addresses: vec![copy.ip], is_cut: true }
     }
 
     pub(crate) fn unwind_callers(&mut self, copy: &StackCopy) -> (UserStack, Vec<(usize, u64)>) {
-        (self.unwind(copy), Vec::new())
+        (self.unwind_stack(copy), Vec::new())
     }
 
     pub(crate) fn is_in_program(&self, _process: u32, _address: u64) -> bool {
         false
     }
 
-    pub fn forget(&mut self, _process: u32) {}
+    pub(crate) fn forget_process(&mut self, _process: u32) {}
 }
 
 #[cfg(all(test, feature = "lines", target_arch = "x86_64"))]

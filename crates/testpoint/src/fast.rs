@@ -70,7 +70,7 @@ fn reserve_slot(head: &AtomicU64) -> u64 {
 /// before or after the other.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn reserve(head: &AtomicU64) -> u64 {
+fn reserve_slot(head: &AtomicU64) -> u64 {
     let position = head.fetch_add(1, Ordering::Relaxed);
     // A reader that sees a slot overwritten must see the head that shows it.
     std::sync::atomic::fence(Ordering::Release);

@@ -91,7 +91,7 @@ mod disabled {
     use std::path::PathBuf;
 
     impl Off {
-        pub(super) fn reason(self) -> &'static str {
+        pub(super) fn reason_text(self) -> &'static str {
             "the program was built without the feature `enabled` of punctual-testpoint"
         }
     }

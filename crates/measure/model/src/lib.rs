@@ -24,5 +24,5 @@ pub mod atomic {
 }
 
 mod marker {
-    pub fn sample(_: i64, _: i64, _: usize) {}
+    pub fn mark_sample(_: i64, _: i64, _: usize) {}
 }

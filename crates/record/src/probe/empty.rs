@@ -64,7 +64,7 @@ pub(super) fn empty_functions() -> Vec<Empty> {
 }
 
 #[cfg(target_arch = "aarch64")]
-pub(super) fn all() -> Vec<Empty> {
+pub(super) fn empty_functions() -> Vec<Empty> {
     unsafe extern "C" {
         fn punctual_probed_nop();
     }
@@ -72,6 +72,6 @@ pub(super) fn all() -> Vec<Empty> {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) fn all() -> Vec<Empty> {
+pub(super) fn empty_functions() -> Vec<Empty> {
     Vec::new()
 }

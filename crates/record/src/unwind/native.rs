@@ -118,7 +118,7 @@ fn copy_registers(copy: &StackCopy) -> UnwindRegsNative {
 }
 
 #[cfg(target_arch = "aarch64")]
-fn registers(copy: &StackCopy) -> UnwindRegsNative {
+fn copy_registers(copy: &StackCopy) -> UnwindRegsNative {
     UnwindRegsNative::new(copy.lr, copy.sp, copy.bp)
 }
 
